@@ -42,7 +42,7 @@ def weigh(fit: Fit) -> dict[float, np.ndarray]:
     found = {}
     for discrepancy in DISCREPANCIES:
         shape = discrepancy**-2
-        log_w = nbinom.logpmf(count, shape, shape / (shape + expected + 1e-3)).sum(axis=1)
+        log_w = np.asarray(nbinom.logpmf(count, shape, shape / (shape + expected + 1e-3))).sum(axis=1)
         w = np.exp(log_w - log_w.max())
         found[discrepancy] = w / w.sum()
     return found
@@ -51,7 +51,7 @@ def weigh(fit: Fit) -> dict[float, np.ndarray]:
 def quantiles(values: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return the ends of weighted draws, (draw,)."""
     order = np.argsort(values)
-    return np.interp(QUANTILES, np.cumsum(w[order]), values[order])
+    return np.asarray(np.interp(QUANTILES, np.cumsum(w[order]), values[order]))
 
 
 def judge(samples: int) -> Iterator[dict[str, Any]]:

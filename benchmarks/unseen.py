@@ -150,8 +150,7 @@ def limits(cell: Cell, samples: int, engine: str) -> FloatArray:
         for door, units in enumerate(taken.values()):
             fit = find_engine(engine)(eb.Sample(units, design), METRICS, seed)
             at_doors[door] = fit.table()[["lower", "upper"]]
-        if engine not in ("pool", "advised"):  # which do not judge several predictions by the same draws
-            at_doors[-1] = compared(whole, taken, design, engine, seed).differences()[["lower", "upper"]]
+        at_doors[-1] = compared(whole, taken, design, engine, seed).differences()[["lower", "upper"]]
     return found
 
 

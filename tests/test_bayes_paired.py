@@ -1,6 +1,7 @@
 """Differences of predictions by the size model, with true links in common."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("pymc", reason="pymc is not installed")
@@ -8,10 +9,14 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.analysis.comparison import estimate_jointly
 from erbayes.metrics.columns import ENTITIES, TRUE_LINKS
 from erbayes.study import populations as sim
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
+]
 P, R = m.pairwise_precision, m.pairwise_recall
 TRUE = sim.population(sim.LogNormal(0.8, 1.0), 8000, np.random.default_rng(3))
 DRAWN = TRUE.sample(80, random_state=4)
@@ -33,14 +38,107 @@ def found():
     return eb.compare(predictions, LABELS, eb.UniformRecords(DRAWN), [P, R], engine=engine, rng=1)
 
 
-def test_each_prediction_has_the_posterior_of_its_own_fit(found):
-    """The fits share a seed, and each has its draws in another order."""
-    seed = int(np.random.default_rng(1).integers(2**32))
-    for i, prediction in enumerate([GOOD, GOOD, POOR]):
-        sample = eb.Sample(eb.measure(prediction, LABELS), eb.UniformRecords(DRAWN))
-        own = bayes.fast(sample, draws=600, rng=seed).apply([P, R])
-        joint = found.joint.flat[:, 2 * i : 2 * i + 2]
-        np.testing.assert_allclose(np.sort(joint, axis=0), np.sort(own.flat, axis=0), rtol=1e-12)
+@pytest.fixture(scope="module", params=["records", "entities"])
+def design(request):
+    """Two designs, under which other metrics are pooled, with labels and an engine."""
+    ids = DRAWN if request.param == "records" else TRUE.drop_duplicates().sample(70, random_state=2)
+    drawn = eb.UniformRecords(ids) if request.param == "records" else eb.UniformClusters()
+    return TRUE[TRUE.isin(ids)], drawn
+
+
+@pytest.mark.parametrize(
+    "kind", [bayes.Modelled, lambda draws: bayes.PooledModel(bayes.Modelled(draws=draws))]
+)
+def test_each_prediction_has_the_row_of_the_front_door(design, kind):
+    """One sample has one answer: estimate, interval, kind, and Monte Carlo errors, of links and of the rest."""
+    labels, drawn = design
+    metrics, engine = [R, m.cluster_recall, P, m.entities], kind(draws=400)
+    given = {"metrics": metrics, "engine": engine, "rng": 7}
+    joint = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, **given)
+    closed = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, metrics).joint
+    quoted = np.ix_([1, 5], [1, 5])
+    np.testing.assert_allclose(joint.joint.cov[quoted], closed.cov[quoted], rtol=1e-9)
+    assert joint.joint.cov[0, 0] == pytest.approx(joint.joint.values[..., 0].var(ddof=1))
+    for name, prediction in (("good", GOOD), ("poor", POOR)):
+        alone = eb.estimate(prediction, labels, drawn, **given)
+        for level in (0.5, 0.95):
+            wanted = alone.table(level).drop(columns="reason", errors="ignore")
+            rows = joint.levels(level).set_index("prediction").loc[name]
+            rows = rows.set_index("metric")[wanted.columns]
+            pd.testing.assert_frame_equal(rows, wanted, rtol=1e-9)
+        assert set(alone.note) <= set(joint.joint.alarms)
+
+
+def joined_by_hand(first, second, metrics):
+    """Draws of the second less the first fit, each in the order of its true links, (draws, k)."""
+    flat = [
+        fit.apply(metrics).flat[np.argsort(fit.total(TRUE_LINKS).ravel(), kind="stable")]
+        for fit in (first, second)
+    ]
+    return flat[1] - flat[0]
+
+
+@pytest.mark.parametrize("beyond", [None, True, False])
+def test_a_difference_pools_the_draws_with_gains_and_losses(design, beyond, monkeypatch):
+    """Its ends are weighted means of both, and of recall the outer ones where large entities are unseen."""
+    labels, drawn = design
+    if beyond is not None:
+        monkeypatch.setattr("erbayes.bayes.fit.extrapolates", lambda fit: beyond)
+    predictions, engine = {"good": GOOD, "poor": POOR}, bayes.Modelled(draws=400)
+    found = eb.compare(predictions, labels, drawn, [P, R], engine=engine, rng=1)
+    closed = eb.compare(predictions, labels, drawn, [P, R]).subtract("good", "poor")
+    fits = [engine.fitted(sample, int(np.random.default_rng(1).integers(2**32))) for sample in found.samples]
+    by_draws, levels = joined_by_hand(*fits, [P, R]), [found["good"], found["poor"]]
+    spans = [False, any(fit.unreached_share.mean() > 0.25 for fit in fits) if beyond is None else beyond]
+    moved = found.subtract("good", "poor")
+    np.testing.assert_allclose(moved.estimate, levels[1].estimate - levels[0].estimate, rtol=1e-12)
+    for level in (0.5, 0.95):
+        own = np.quantile(by_draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        for j, (low, high) in enumerate(closed.interval(level)):
+            wanted = 0.65 * own[j] + 0.35 * np.array([low, high])
+            if spans[j]:
+                wanted = [min(own[j, 0], low), max(own[j, 1], high)]
+            wanted = min(wanted[0], moved.estimate[j]), max(wanted[1], moved.estimate[j])
+            np.testing.assert_allclose(moved.interval(level)[j], wanted, rtol=1e-9)
+    sd, other = by_draws.std(axis=0, ddof=1), closed.sd
+    wanted = np.where(spans, np.maximum(sd, other), 0.65 * sd + 0.35 * other)
+    np.testing.assert_allclose(moved.sd, wanted, rtol=1e-9)
+    assert found.differences().kind.to_list() == ["pooled quantiles"] * 2
+
+
+def test_what_does_not_depend_on_predictions_does_not_differ(found):
+    given = dict(engine=bayes.Modelled(draws=100), rng=1)
+    both = eb.compare({"good": GOOD, "poor": POOR}, LABELS, eb.UniformRecords(DRAWN), m.entities, **given)
+    assert (both.differences()[["estimate", "lower", "upper"]] == 0).all(axis=None)
+
+
+def test_without_a_closed_form_differences_are_those_of_the_draws():
+    """Single records have no links, so that nothing but the model has a precision."""
+    sizes = TRUE.map(TRUE.value_counts())
+    labels = TRUE[sizes == 1].head(40)
+    given = dict(engine=bayes.Modelled(draws=100), rng=1)
+    given |= {"metrics": [P]}
+    found = estimate_jointly({"good": GOOD, "poor": POOR}, labels, eb.UniformClusters(), **given)
+    assert found.differences().kind.to_list() == ["equal-tailed"] and found.joint.closed is None
+
+
+def test_the_advised_engine_is_one_for_all_predictions():
+    """Under entities the pool suits a prediction in whose sample a few hold most links, so both have it."""
+    tail = sim.population(sim.Zeta(2.1, 800), 12_000, 3)
+    ids = np.random.default_rng(12).choice(tail.unique(), 80, replace=False)
+    alone = tail * 0 + np.arange(len(tail))
+    whole = {"alone": alone, "cut": tail * 100 + tail.groupby(tail).cumcount() // 40}
+    with pytest.warns(eb.Alarm, match="The pool of size model and closed form was taken"):
+        found = eb.compare(whole, tail[tail.isin(ids)], eb.UniformClusters(), [R], engine="advised", rng=1)
+    assert isinstance(found.joint, eb.engine.PooledDraws)
+    pooled = eb.compare(whole, tail[tail.isin(ids)], eb.UniformClusters(), [R], engine="pool", rng=1)
+    pd.testing.assert_frame_equal(found.table(), pooled.table())
+    with pytest.warns(eb.Alarm, match="The closed form was taken"):
+        plain = eb.compare(
+            {"good": GOOD, "poor": POOR}, LABELS, eb.UniformRecords(DRAWN), [R], engine="advised"
+        )
+    closed = eb.compare({"good": GOOD, "poor": POOR}, LABELS, eb.UniformRecords(DRAWN), [R])
+    pd.testing.assert_frame_equal(plain.table(), closed.table())
 
 
 def test_a_prediction_does_not_differ_from_itself(found):
@@ -52,7 +150,7 @@ def test_joint_draws_agree_on_the_true_links(found):
     """Ranks of the true links of both fits are the same, so that recall moves together."""
     samples = found.samples
     links = m.Metric("links", (TRUE_LINKS,), lambda t: t, ((ENTITIES, 1.0),), (0, np.inf), "Σ")
-    joint = bayes.Modelled(draws=600).paired([samples[0], samples[2]], [links], 1).flat
+    joint = bayes.Modelled(draws=600).paired([samples[0], samples[2]], [links], 1).posterior.flat
     ordered = joint[np.lexsort(joint.T[::-1])]
     assert (np.diff(ordered, axis=0) >= 0).all() and np.ptp(ordered, axis=0).min() > 0
     assert abs(np.corrcoef(np.arange(len(joint)), joint[:, 0])[0, 1]) < 0.15, "in random order"
@@ -65,4 +163,3 @@ def test_the_difference_covers_the_truth_and_is_shorter_than_of_independent_fits
     assert row.lower < truth[1] - truth[0] < row.upper < 0
     first, second = found.joint.flat[:, 1], found.joint.flat[:, 5]
     assert row.sd < np.sqrt(first.var() + second.var())
-    assert row.sd == pytest.approx(np.std(second - first, ddof=1))

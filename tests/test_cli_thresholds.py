@@ -30,6 +30,12 @@ def table_of(result):
     return pd.read_csv(StringIO(result.stdout)).fillna({"reason": ""})
 
 
+def test_an_engine_is_asked_for_by_name(files):
+    given = ("edges.csv", "--records", "ids.csv", "--at", "4", "-m", "pairwise-f1", "--engine", "bootstrap")
+    curve = eb.thresholds(EDGES, LABELS, DESIGN, "f1", records=TRUTH.index, at=4, engine="bootstrap", rng=1)
+    pd.testing.assert_frame_equal(table_of(run(*given, "--format", "csv")), curve.table(), check_dtype=False)
+
+
 def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(files):
     some = ("--at", "6", "--metrics", "pairwise-f1,pairwise-precision", "--min-precision", "0.5")
     result = run("edges.csv", "--records", "ids.csv", *some, "--format", "csv", "--picture", "c.svg")

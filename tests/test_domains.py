@@ -350,6 +350,32 @@ def test_weights_and_sizes_stay_those_of_whole_units():
     np.testing.assert_array_equal(found.sample.units.size, sample.units.size)
 
 
+@pytest.mark.slow
+def test_engines_have_names_in_groups_and_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
+    true, pred, group = population(3)
+    sample, group = census(true, pred), dict(enumerate(group))
+    sample = eb.Sample(sample.units, eb.UniformClusters())
+    for door in (by_domain, by_pair):
+        given = {"prediction": dict(enumerate(pred))} if door is by_pair else {}
+        named, made = (
+            door(sample, group, LINK_METRICS, engine=e, **given) for e in ("jackknife", Jackknife())
+        )
+        pd.testing.assert_frame_equal(named.table(), made.table())
+        with pytest.raises(eb.DataError, match="no engine 'model'; there are 'closed form'"):
+            door(sample, group, LINK_METRICS, engine="model", **given)
+    predictions = {"old": dict(enumerate(pred)), "new": dict(enumerate(true))}
+    both = eb.compare(predictions, dict(enumerate(true)), eb.UniformClusters(), LINK_METRICS)
+    named, made = (compare_by_domain(both, group, LINK_METRICS, engine=e) for e in ("jackknife", Jackknife()))
+    pd.testing.assert_frame_equal(named.table(), made.table())
+    bayes = pytest.importorskip("erbayes.bayes")
+    monkeypatch.setattr(bayes.Modelled, "fitted", None)
+    for engine in ("size model", "pool"):
+        with pytest.raises(eb.NotIdentified, match="fit a group of records as a population of its own"):
+            by_domain(sample, group, LINK_METRICS, engine=engine)
+        with pytest.raises(eb.NotIdentified, match="fit a group of records as a population of its own"):
+            compare_by_domain(both, group, LINK_METRICS, engine=engine)
+
+
 @pytest.mark.parametrize("engine", [Jackknife(), Resampled(replicates=200)])
 def test_other_engines(engine):
     sample, group, _, _ = drawn()

@@ -1,6 +1,7 @@
 """The engine that a name of the shell stands for."""
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,22 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
         np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
     assert found["kind"] == wanted["kind"]
     assert run(*CALL, "--engine", name, "--format", "csv").stdout == shown.stdout
+
+
+@pytest.mark.parametrize("name", ["closed-form", "jackknife", "bootstrap", "advised"])
+def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
+    call = ("compare", "p.csv", "q.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
+    shown = run(*call, "--engine", name, "--format", "csv")
+    assert shown.exit_code == 0, shown.output
+    found, metric = pd.read_csv(io.StringIO(shown.stdout)), ["pairwise-f1"]
+    both = {"p": PRED, "q": PRED.where(np.arange(len(PRED)) % 7 != 0, 3)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.Alarm)
+        wanted = eb.compare(both, LABELS, eb.UniformRecords(), metric, engine=name, rng=SEED).table()
+    np.testing.assert_allclose(found[["lower", "upper"]], wanted[["lower", "upper"]], rtol=1e-9)
+    assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
+    assert ("was taken, since" in shown.stderr) is (name == "advised")
+    assert "--assist has an engine of its own" in refused(*call, "--engine", name, "--assist", "q.csv")
 
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811

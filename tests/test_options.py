@@ -38,7 +38,7 @@ OWN = {
     | BY
     | CHEAP
     | ERRORS,
-    "compare": {"picture", "format", "output", "strict"} | ASSIST | BY | ERRORS,
+    "compare": {"engine", "picture", "format", "output", "strict"} | ASSIST | BY | ERRORS,
     "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"}
     | ASSIST
     | BY
@@ -85,6 +85,7 @@ def test_no_two_commands_declare_the_same_option():
     assert {name for name, times in declared.items() if times > 1} == {
         "inputs",
         "asked",
+        "by_engine",
         "domains",
         "errors",
         "helped",

@@ -11,10 +11,12 @@ from test_reach import plain, widened
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Resampled, Taylor
+from erbayes.engine.differences import subtract
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.engine.pool import POOLED, QUOTED, as_quoted, pool_quantiles
+from erbayes.engine.pool import POOLED, QUOTED, PooledDraws, as_quoted, pool_quantiles
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study.populations import LogNormal, Merges, Splits, simulate
+from erbayes.units.shared import Overlaps
 
 LINE = ((-np.inf, np.inf),)
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -52,14 +54,14 @@ def test_draws_and_a_normal_are_averaged_at_each_level(order):
 
 
 def test_outer_quantiles_span_all_results():
-    pool = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], [0.9, 0.1], outer=["x"], rng=1)
+    pool = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], [0.9, 0.1], spans=[True], rng=1)
     for level in (0.5, 0.95):
         both = [stats.gamma(3).interval(level), stats.norm(1, 2).interval(level)]
         ends = min(low for low, _ in both), max(high for _, high in both)
         assert pool.interval(level)[0] == pytest.approx(ends, abs=8e-3)
     assert pool.estimate == pytest.approx([0.9 * 3 + 0.1], abs=2e-3), "estimates are averaged all the same"
     # another metric is averaged
-    other = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], outer=["y"], rng=1)
+    other = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], spans=[False], rng=1)
     assert other.interval()[0, 1] < pool.interval()[0, 1] - 0.1
 
 
@@ -216,7 +218,7 @@ def test_differences_of_metrics_that_the_model_has_not_are_those_of_the_closed_f
         ends = ["difference", "estimate", "lower", "upper"][1:]
         pd.testing.assert_frame_equal(found.loc[quoted, ends], wanted.loc[quoted, ends], rtol=1e-9)
         assert (found.loc[quoted, "kind"] == "closed-form gains and losses").all()
-        assert found.loc[R.name, "kind"] == "equal-tailed"
+        assert found.loc[R.name, "kind"] == "pooled quantiles"
     same = eb.compare({"a": other, "b": other + "!"}, example.labels, design, metrics, engine="size model")
     assert (same.differences()[["lower", "upper"]].iloc[[0, 2]] == 0).all(axis=None)
 
@@ -244,9 +246,55 @@ def test_a_closed_form_with_draws():
     assert (quoted.table(errors=True)[["lower_mcse", "upper_mcse"]] == 0).all(axis=None)
     between = np.corrcoef(quoted.flat.T)[0, 1]
     assert between == pytest.approx(closed.cov[0, 1] / np.sqrt(np.prod(np.diag(closed.cov))), abs=0.06)
+    beside = eb.side_by_side({"model": quoted}, [R, m.b3_recall]).table()
+    assert beside[["ess_bulk", "r_hat"]].isna().all(axis=None), "chains say nothing of a closed form"
     last = quoted.part([1])
     np.testing.assert_array_equal(last.interval(), quoted.interval()[[1]])
     assert last.reasons == ("",) and last.sd == closed.sd[1]
+
+
+def test_differences_pool_the_draws_of_the_model_with_gains_and_losses():
+    """Of each metric as it is quoted, cut to what both predictions leave possible, with draws by hand."""
+    metrics, rng = [P, R, m.b3_recall, m.cluster_recall, m.entities], np.random.default_rng(5)
+    other = WORLD.pred.astype(str) + np.where(np.arange(len(WORLD.pred)) % 4 == 0, "-", "")
+    units = [eb.measure(one, WORLD.true[WORLD.true.isin(DRAWN)]) for one in (WORLD.pred.astype(str), other)]
+    samples = [eb.Sample(one, SAMPLE.design) for one in units]
+    closed, k = ClosedForm().paired(samples, metrics), len(metrics)
+    model = closed.mean + rng.normal(size=(1, 800, 2 * k)) * np.tile([0.03, 0.01, 0.02, 0.05, 40], 2)
+    spans, shift = np.array([False, True, False, False, False] * 2), np.array([0.02, 0.02, 0.2, 0.0, 0.0])
+    joint = PooledDraws(
+        closed.names,
+        0.5 * model,
+        closed.support,
+        closed.mean + np.concatenate([np.zeros(k), shift]),
+        origin=(POOLED, POOLED, "", QUOTED, POOLED) * 2,
+        model=model,
+        spans=spans,
+        closed=closed,
+    )
+    names = [metric.name for metric in metrics]
+    moved, alone = (subtract(x, samples, metrics, [(0, 1)], names, Overlaps(())) for x in (joint, closed))
+    drawn = model[0, :, k:] - model[0, :, :k]
+    centre = closed.mean[k:] - closed.mean[:k] + shift
+    for level in (0.5, 0.95):
+        own = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        wanted = 0.65 * own + 0.35 * alone.interval(level)
+        wanted[1] = min(own[1, 0], alone.interval(level)[1, 0]), max(own[1, 1], alone.interval(level)[1, 1])
+        wanted[3], wanted[4] = alone.interval(level)[3], 0.0
+        wanted[:3] = np.stack(
+            [np.fmin(wanted[:3, 0], centre[:3]), np.fmax(wanted[:3, 1], centre[:3])], axis=1
+        )
+        np.testing.assert_allclose(moved.interval(level), wanted, rtol=1e-9)
+    np.testing.assert_allclose(moved.estimate, [*centre[:3], alone.estimate[3], 0.0], rtol=1e-9)
+    sd = drawn.std(axis=0, ddof=1)
+    wanted = 0.65 * sd + 0.35 * alone.sd
+    wanted[1], wanted[3] = max(sd[1], alone.sd[1]), alone.sd[3]
+    np.testing.assert_allclose(moved.sd, wanted, rtol=1e-9)
+    pooled = ["pooled quantiles"] * 3
+    assert moved.table().kind.to_list() == [*pooled, "closed-form gains and losses", *pooled[:1]]
+    quoted = np.ix_([3, k + 3], [3, k + 3])
+    np.testing.assert_allclose(joint.cov[quoted], closed.cov[quoted], rtol=1e-12)
+    np.testing.assert_allclose(joint.cov[0, 0], (0.5 * model[0, :, 0]).var(ddof=1))
 
 
 @pytest.mark.slow

@@ -188,15 +188,17 @@ def compare(
         As in `erbayes.estimate`. `Missing.COMMON` compares predictions that cover different records on those
         that they share.
     engine : Engine or str, optional
-        `"closed form"` (the default), `"jackknife"`, `"bootstrap"` or `"size model"`, or an engine with a
-        method `paired`.
+        A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the
+        estimate that it has there with this seed. Differences of a size model or pool average the quantiles
+        of its draws and of the closed form, or span both. `"advised"` takes one engine for all predictions.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
     Warns
     -----
     Alarm
-        For each sentence of `alarms` about the sample of a prediction, whose name stands before it.
+        For each sentence of `alarms` about the sample of a prediction, whose name stands before it, and of
+        the engine about its result.
 
     Raises
     ------
@@ -242,6 +244,8 @@ def compare(
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
         for alarm in alarms(sample, metrics, levels[levels["prediction"] == name]):
             warnings.warn(alarm.about(f"{name}: "), Alarm, stacklevel=2)
+    for said in comparison.joint.alarms:
+        warnings.warn(said, Alarm, stacklevel=2)
     return comparison
 
 

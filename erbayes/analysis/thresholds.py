@@ -29,6 +29,7 @@ from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
+from ..engine.pool import PooledDraws
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
@@ -209,7 +210,7 @@ class Curve(Explorable):
         L(t) = false · |P_t| (1 - P_t) + missed · T (1 - R_t), with |P_t| the known number of predicted links
         at threshold t, and P_t, R_t draws of precision and recall. The true links T belong to no threshold:
         in each draw they are the median of |P_t| P_t/R_t. It takes an engine with posterior draws, such as
-        `erbayes.bayes.Modelled()`, whose draws are probabilities.
+        `erbayes.bayes.Modelled()`, whose draws are probabilities, and those of the model alone if it pools.
 
         Both costs are 0 or more. Columns are the mean `loss` with equal-tailed limits `lower` and `upper`;
         `best`, the probability that a threshold has the least loss of all; and `regret`, the mean loss above
@@ -222,7 +223,8 @@ class Curve(Explorable):
         if not isinstance(self.joint, Draws):
             raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
         of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
-        P, R = (part.flat for part in of if isinstance(part, Draws))
+        own = (part.posterior if isinstance(part, PooledDraws) else part for part in of)
+        P, R = (part.flat for part in own if isinstance(part, Draws))
         predicted = np.array([sample.known(Known(PREDICTED_LINKS)) for sample in self.samples])
         true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
         loss = false * predicted * (1 - P) + missed * true * (1 - R)
@@ -341,7 +343,8 @@ def thresholds(
     Warns
     -----
     Alarm
-        If edges inside labelled entities have lower scores than those that leave them, as distances have.
+        If edges inside labelled entities have lower scores than those that leave them, as distances have, and
+        for what the engine says of its result.
 
     Raises
     ------
@@ -386,7 +389,7 @@ def thresholds(
         predictions = read_clusters(edges, labels, records, columns) if columns else edges
         by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
-        return _make_curve(levels, metrics, compared.joint, compared.samples)
+        return _warn_of(_make_curve(levels, metrics, compared.joint, compared.samples))
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
@@ -394,7 +397,14 @@ def thresholds(
         warnings.warn(alarm, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
     joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
-    return _make_curve(levels, metrics, joint, samples)
+    return _warn_of(_make_curve(levels, metrics, joint, samples))
+
+
+def _warn_of(curve: Curve) -> Curve:
+    """Warn of what the engine says of its result."""
+    for said in curve.joint.alarms:
+        warnings.warn(said, Alarm, stacklevel=3)
+    return curve
 
 
 def load_edges(edges: Any, score: str | None) -> Any:

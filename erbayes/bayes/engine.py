@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
-
-from .._internal.arrays import Seed, generator
+from .._internal.arrays import IntArray, Seed, generator
+from .._internal.errors import NotIdentified
 from ..design.sample import Sample
 from ..engine import Engine, PooledDraws
 from ..engine.known_clusters import ClosedForm
-from ..engine.pool import MIXED, as_quoted
 from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import Metric
+from ..metrics.definitions import Metric, pairwise_recall
 from ..metrics.unseen import stack_components
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
@@ -38,19 +38,65 @@ class Compiled:
             return self.engine(sample, metrics, rng)
 
 
-class _SizeModelEngine:
-    """The metrics that every engine with a size model takes."""
+class _SizeModelEngine(ABC):
+    """What engines with a size model have in common; `answer` is what they make of a fit."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def modelled(self) -> Modelled:
+        """Return the engine that fits."""
+
+    @abstractmethod
+    def answer(self, fit: Fit, metrics: Sequence[Metric]) -> PooledDraws:
+        """Return draws of metrics, (chain, draw, k)."""
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
 
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
+        """Return `answer` of the fit of a sample."""
+        split_identified(metrics)  # refuses metrics of groups before it fits
+        return self.answer(self.modelled.fitted(sample, rng), metrics)
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
+        """As `Paired.paired`: each prediction has the answer of its own fit, next to the joint closed form.
+
+        Draws of each fit are put in the order of their numbers of true links, on which they agree. Given
+        these, errors of the predictions are taken for independent, so that differences pool these draws with
+        the closed form (see `PooledDifferences`).
+        """
+        split_identified(metrics)
+        rng, many = generator(rng), len(samples) > MANY
+        engine = self.modelled._by_default(OF_CURVE) if many else self.modelled
+        # the seed of the front door, so that each prediction has the answer that it has there
+        seed, answers, remarks, shuffled = int(rng.integers(2**32)), list[PooledDraws](), list[str](), None
+        with compiled_for(len(samples)):
+            for number, sample in enumerate(samples, 1):
+                fit = engine.fitted(sample, seed)
+                by_links = fit.total(TRUE_LINKS).ravel().argsort(kind="stable")
+                shuffled = rng.permutation(len(by_links)) if shuffled is None else shuffled
+                answers.append(_reorder(self.answer(fit, metrics), by_links[shuffled]))
+                if pairwise_recall in metrics and not many:
+                    remarks += [alarm.about(f"prediction {number}: ") for alarm in fit.alarms]
+        joint = replace(stack_components(*answers), remarks=tuple(remarks))
+        with suppress(NotIdentified):  # without a closed form, differences are those of the model alone
+            joint = replace(joint, closed=ClosedForm().paired(samples, metrics))
+        return joint
+
+
+def _reorder(answer: PooledDraws, order: IntArray) -> PooledDraws:
+    """Return an answer without its fit, with its draws in one chain and this order, (1, draws, k)."""
+    given = {f.name: getattr(answer, f.name) for f in fields(PooledDraws)}
+    one = {name: given[name].reshape(1, len(order), -1)[:, order] for name in ("values", "model")}
+    return PooledDraws(**given | one | {"closed": None})
+
 
 @dataclass(frozen=True, slots=True)
 class Modelled(_SizeModelEngine):
-    """Engine that fits a size model by importance sampling (see `fast`).
+    """Engine that fits a size model by importance sampling (see `fast`), and answers as `Fit.recommended`.
 
     Parameters
     ----------
@@ -76,43 +122,15 @@ class Modelled(_SizeModelEngine):
     def _by_default(self, draws: int) -> Modelled:
         return replace(self, draws=draws) if self.draws is None else self
 
+    @property
+    def modelled(self) -> Modelled:
+        return self
+
     def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
         return fast(sample, self.model, draws=DRAWS if self.draws is None else self.draws, rng=rng)
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
-        """Return the recommended draws of metrics, (chain, draw, k): see `Fit.recommended`."""
-        return self.fitted(sample, rng).recommended(metrics)
-
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
-        """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
-
-        The posterior draws of each fit are put in the order of their numbers of true links. Given these,
-        errors of the predictions are taken for independent, so that intervals of differences are rather too
-        wide. Shifted draws of a pool would make them too short. Metrics that the model does not have are
-        those of the closed form.
-        """
-        rng, engine = generator(rng), self._by_default(OF_CURVE) if len(samples) > MANY else self
-        modelled, others = split_identified(metrics)
-        shape, shuffled = (1, DRAWS), np.arange(DRAWS)
-        seed, parts = int(rng.integers(2**32)), dict[tuple[int, Metric], PooledDraws]()
-        with compiled_for(len(samples)):
-            for i, sample in enumerate(samples if modelled else ()):
-                fit = engine.fitted(sample, seed)
-                draws, by_links = fit.apply(modelled), fit.total(TRUE_LINKS).ravel().argsort(kind="stable")
-                if not parts:
-                    shape, shuffled = (1, len(by_links)), rng.permutation(len(by_links))
-                origin = tuple(MIXED if mixed else "" for mixed in fit.allows_cap(modelled))
-                values = draws.flat[None, by_links[shuffled]]
-                named = (draws.names, values, draws.support, draws.uncut)
-                joint = PooledDraws(*named, origin=origin, drawn=values)
-                parts |= {(i, metric): joint.part([j]) for j, metric in enumerate(modelled)}
-        closed = ClosedForm().paired(samples, others) if others else None
-        if closed is not None:
-            quoted = as_quoted(closed, shape, rng)
-            at = [(i, metric) for i in range(len(samples)) for metric in others]
-            parts |= {key: quoted.part([j]) for j, key in enumerate(at)}
-        joint = stack_components(*(parts[i, metric] for i in range(len(samples)) for metric in metrics))
-        return replace(joint, closed=closed)
+    def answer(self, fit: Fit, metrics: Sequence[Metric]) -> PooledDraws:
+        return fit.recommended(metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +150,5 @@ class PooledModel(_SizeModelEngine):
         """Return the engine that a study asks, with fewer draws unless their number is given."""
         return Compiled(PooledModel(self.modelled._by_default(IN_STUDY)))
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
-        """Return pooled draws of metrics, (chain, draw, k)."""
-        return self.modelled.fitted(sample, rng).pooled(metrics)
+    def answer(self, fit: Fit, metrics: Sequence[Metric]) -> PooledDraws:
+        return fit.pooled(metrics)

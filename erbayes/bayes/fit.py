@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
+from .._internal.errors import Alarm, DataError, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws
 from ..engine.diagnostics import out_of_balance
 from ..engine.fitted import fit_sample
 from ..engine.known_clusters import ClosedForm
-from ..engine.pool import MIXED, POOLED, QUOTED, as_quoted, pool_quantiles
+from ..engine.pool import MIXED, MODEL, POOLED, QUOTED, as_quoted, pool_quantiles
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
@@ -29,7 +29,6 @@ from ..metrics.definitions import (
     pairwise_recall,
     resolve_metrics,
 )
-from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Estimates
 from ..metrics.unseen import stack_components
 from .by_model import FittedByModel
@@ -44,17 +43,6 @@ from .summary import explained, extrapolates, find_alarms, is_unreliable
 from .totals import split_identified
 from .tree import FittedTree
 
-MODEL = 0.65
-"""Weight of a size model in its pool with the closed form, chosen on populations of their own.
-
-Under records .6 to .7 cover equally often, and with less weight precision under clusters has an interval
-score above .6 of the closed form's (benchmarks/bayes-pool.md).
-"""
-NOTE = (
-    f"pool a size model, with a weight of {MODEL:g}, and the closed form, or span both: they depend on a "
-    "prior for the sizes and errors of the entities that were not drawn."
-)
-"""What intervals of a pool say of themselves."""
 DRAWS = 10_000
 """Draws of one answer, since the ends of intervals of 1,000 move by up to .7 posterior sd with the seed."""
 STREAM = 2**20 + 1
@@ -173,9 +161,12 @@ class Fit(FittedByModel, FittedTree):
     def _pool_modelled(self, metrics: Sequence[Metric]) -> PooledDraws:
         posterior, closed = self._uncapped.apply(metrics), fit_sample(self.sample, metrics).estimates
         closed = replace(closed, names=posterior.names)
-        outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
-        pool = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer)
-        return self._allow_cap(self._wrap(pool, POOLED, pool.drawn), metrics)
+        pool = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], spans=self._find_spans(metrics))
+        return self._allow_cap(self._wrap(pool, metrics, POOLED, posterior.values), metrics)
+
+    def _find_spans(self, metrics: Sequence[Metric]) -> BoolArray:
+        """Return of which metrics a pool spans both of its members, (k,)."""
+        return np.array([TRUE_LINKS in m.columns and extrapolates(self) for m in metrics], dtype=bool)
 
     def recommended(self, metrics: MetricLike) -> PooledDraws:
         """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
@@ -189,17 +180,18 @@ class Fit(FittedByModel, FittedTree):
 
     def _recommend_modelled(self, metrics: Sequence[Metric]) -> PooledDraws:
         draws, always = self._uncapped.apply(metrics), draws_records(self.sample.design)
-        posterior = self._allow_cap(self._wrap(draws, "", draws.values), metrics)
+        posterior = self._allow_cap(self._wrap(draws, metrics, "", draws.values), metrics)
         unreliable = not always and is_unreliable(self._uncapped)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
         pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
         columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
         return stack_components(*columns)
 
-    def _wrap(self, draws: Draws, origin: str, drawn: FloatArray) -> PooledDraws:
+    def _wrap(self, draws: Draws, metrics: Sequence[Metric], origin: str, model: FloatArray) -> PooledDraws:
         """Return draws as recommended ones of this fit, all of them of one origin."""
         values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.uncut}
-        return Recommended(**values, origin=(origin,) * len(draws.names), drawn=drawn, fitted=self)
+        named, spans = (origin,) * len(metrics), self._find_spans(metrics)
+        return Recommended(**values, origin=named, model=model, spans=spans, fitted=self)
 
     def _complete(
         self, metrics: Sequence[Metric], answer: Callable[[Sequence[Metric]], PooledDraws]
@@ -208,19 +200,15 @@ class Fit(FittedByModel, FittedTree):
         modelled, others = split_identified(metrics)
         if not others:
             return answer(metrics)
-        quoted = self._quote(others)
+        closed, rng = ClosedForm()(self.sample, metrics), np.random.default_rng([self.seed, STREAM])
+        of_others = closed.part([metrics.index(metric) for metric in others])
+        drawn = as_quoted(of_others, self.population.true.shape, rng)
+        quoted = self._wrap(drawn, others, QUOTED, drawn.model)
         found = {metric: quoted.part([j]) for j, metric in enumerate(others)}
         if modelled:
             given = answer(modelled)
             found |= {metric: given.part([j]) for j, metric in enumerate(modelled)}
-        return replace(stack_components(*(found[metric] for metric in metrics)), closed=quoted.closed)
-
-    def _quote(self, metrics: Sequence[Metric]) -> PooledDraws:
-        """Return the closed form of metrics as draws."""
-        rng = np.random.default_rng([self.seed, STREAM])
-        closed = ClosedForm()(self.sample, metrics)
-        draws = as_quoted(closed, self.population.true.shape, rng)
-        return self._wrap(draws, "", draws.drawn).quote(closed, range(len(metrics)))
+        return replace(stack_components(*(found[metric] for metric in metrics)), closed=closed)
 
     @cached_property
     def _uncapped(self) -> Fit:
@@ -232,11 +220,11 @@ class Fit(FittedByModel, FittedTree):
         mixed = self.allows_cap(metrics)
         if self.capped is None or not mixed.any():
             return draws
-        values = np.where(self.capped.cut[..., None] & mixed, self.apply(metrics).values, draws.values)
-        moved = (values - draws.values).mean(axis=(0, 1))
-        drawn, centre = np.where(mixed, values, draws.drawn), draws.uncut + moved
+        model = self.apply(metrics).values
+        values = np.where(self.capped.cut[..., None] & mixed, model, draws.values)
+        centre = draws.uncut + (values - draws.values).mean(axis=(0, 1))
         origin = tuple(MIXED if m else one for m, one in zip(mixed, draws.origin, strict=True))
-        return replace(draws, values=values, centre=centre, origin=origin, drawn=drawn)
+        return replace(draws, values=values, centre=centre, origin=origin, model=model)
 
     def allows_cap(self, metrics: Sequence[Metric]) -> BoolArray:
         """Return which metrics have draws of both readings of a heap in the predicted sizes, (k,)."""
@@ -284,28 +272,10 @@ class Recommended(PooledDraws):
     fitted: Fit
 
     @property
-    def note(self) -> tuple[Sentence, ...]:
-        """Return the notes of metrics that are pooled, and of those that the model has not."""
-        pooled, quoted = self._list_from(POOLED), self._list_from(QUOTED)
-        notes = [f"Intervals{pooled} {NOTE}"] * any(self.comes_from(POOLED))
-        notes += [f"Intervals{quoted} are those of the closed form."] * any(self.comes_from(QUOTED))
-        return tuple(Sentence(note, Grade.NOTE) for note in notes)
-
-    def _list_from(self, origin: str) -> str:
-        """Return " of" and the metrics of this origin; nothing if all are."""
-        some = self.comes_from(origin)
-        names = [name for name, one in zip(self.names, some, strict=True) if one]
-        return "" if some.all() else f" of {', '.join(names)}"
-
-    @property
     def alarms(self) -> tuple[str, ...]:
         """Return remarks, the alarms of the fit if recall is among the metrics, and the note of pools."""
         alarms = self.fitted.alarms if pairwise_recall.name in self.names else ()
         return (*self.remarks, *alarms, *self.note)
-
-    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
-        """Return what `Estimates.sentence` returns, and the note of what is pooled."""
-        return " ".join([PooledDraws.sentence(self, level, kind), *self.note])
 
 
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, rng: Seed = None) -> Fit:

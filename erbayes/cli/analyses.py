@@ -101,11 +101,24 @@ class EngineName(Enum):
 
 
 @panel("Metrics")
-class Engines(Analysis):
+class EngineOption:
     engine: EngineName | None = option(
         "closed-form (default), bootstrap, jackknife, size-model, pool or advised, with why.",
         metavar="ENGINE",
     )
+
+    @property
+    def name(self) -> EngineName:
+        return self.engine or EngineName.CLOSED_FORM
+
+    def choose_kind(self, asked: MetricOptions) -> eb.intervals.Kind | None:
+        """Return the kind of interval: an engine that draws has its own, unless --interval names one."""
+        of_engine = self.name is not EngineName.CLOSED_FORM and asked.interval is KindName.BETA_GAMMA
+        return None if of_engine else asked.kind
+
+
+@panel("Metrics")
+class Engines(EngineOption, Analysis):
     side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
 
     def __post_init__(self) -> None:
@@ -117,19 +130,15 @@ class Engines(Analysis):
         """Name of the option that asks for another engine than the closed form."""
         if self.side_by_side:
             return "--side-by-side"
-        return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
+        return None if self.name is EngineName.CLOSED_FORM else "--engine"
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)
-        name = self.engine or EngineName.CLOSED_FORM
-        result = _run_engine(name, sample, metrics)
-        # an engine that draws has an interval of its own, unless --interval names one
-        of_engine = self.option is not None and asked.interval is KindName.BETA_GAMMA
-        kind = None if of_engine else asked.kind
+        result, kind = _run_engine(self.name, sample, metrics), self.choose_kind(asked)
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
-        return Result(table, name.value, alarms, result.sentence(inputs.level, kind), result)
+        return Result(table, self.name.value, alarms, result.sentence(inputs.level, kind), result)
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:

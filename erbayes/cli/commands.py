@@ -16,7 +16,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
-from .analyses import Engines, Result, WorstCases, choose_analysis
+from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_analysis
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .assist import Assist, in_words_of
@@ -169,6 +169,7 @@ def compare_command(
     domains: Domains,
     helped: Assist,
     errors: AnnotatorErrors,
+    by_engine: EngineOption,
     picture: Picture,
     printing: Judging,
 ) -> None:
@@ -193,33 +194,43 @@ def compare_command(
         raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
+    if by_engine.engine is not None and (errors.option or helped.option) is not None:
+        raise DataError(f"{errors.option or helped.option} has an engine of its own: leave out --engine")
     design = inputs.design()
     predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
+    chosen: dict[str, Any] = {"engine": engine or by_engine.name.value, "rng": SEED}
+    kind = by_engine.choose_kind(asked)
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
-            predictions, design=design, metrics=metrics, engine=engine, **shared
+            predictions, design=design, metrics=metrics, **shared | chosen
         )
-    levels, alarms = comparison.levels(inputs.level, asked.kind), [*inputs.cautions]
+    levels, alarms = comparison.levels(inputs.level, kind), [*inputs.cautions]
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
         raised = _find_alarms(name, sample, metrics, engine, levels[levels["prediction"] == name])
         alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
+    alarms += [say(alarm) for alarm in comparison.joint.alarms if engine is None]
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table, said = comparison.table(inputs.level, asked.kind), comparison.sentence(inputs.level, asked.kind)
+    table, said = comparison.table(inputs.level, kind), comparison.sentence(inputs.level, kind)
     if domains.column is not None:
         groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
         by = eb.analysis.domains.compare_by_domain(
-            comparison, groups, metrics, predictions=domains.known(inputs, groups), links=domains.links
+            comparison,
+            groups,
+            metrics,
+            predictions=domains.known(inputs, groups),
+            links=domains.links,
+            **chosen,
         )
-        table, said = by.table(inputs.level, asked.kind), ""
+        table, said = by.table(inputs.level, kind), ""
     if errors.option is not None:
         if engine is not None or domains.column is not None:
             raise DataError(f"{errors.option} goes with plain comparisons: leave out groups and --assist")
@@ -237,7 +248,7 @@ def compare_command(
     picture.save(comparison if errors.option is None else found.both, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
-    result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
+    result = Result(table, by_engine.name.value if engine is None else "assisted", alarms, said)
     _show_estimates(printing, result, alarms, about)
 
 

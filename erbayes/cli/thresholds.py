@@ -10,6 +10,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
+from .analyses import SEED, EngineOption
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .designs import Drawing
@@ -171,6 +172,7 @@ def thresholds_command(
     asked: MetricOptions,
     minima: Minima,
     errors: AnnotatorErrors,
+    by_engine: EngineOption,
     picture: Picture,
     printing: Judging,
 ) -> None:
@@ -188,14 +190,16 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    at = scored.thresholds()
+    if by_engine.engine is not None and errors.option is not None:
+        raise DataError(f"{errors.option} has an engine of its own: leave out --engine")
+    at, kind = scored.thresholds(), by_engine.choose_kind(asked)
     given = scored.table.clusters(at) or scored.table.given() | {"at": at}
     labels, design, alarms = scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words), saying_alarms() as said:
-        curve = eb.thresholds(metrics=metrics, **given)
+        curve = eb.thresholds(metrics=metrics, engine=by_engine.name.value, rng=SEED, **given)
         if errors.option is not None:
             # thresholds of the edges are the same for all labels
             given |= {"metrics": metrics}
@@ -209,7 +213,7 @@ def thresholds_command(
             message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
             curve = found.both
     alarms += said
-    table = curve.table(level=scored.level, kind=asked.kind)
+    table = curve.table(level=scored.level, kind=kind)
     certified = [curve.certified(metric, value) for metric, value in least.items()]
     sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in metrics]:

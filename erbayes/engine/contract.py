@@ -119,7 +119,7 @@ def need_paired(engine: Engine) -> Paired:
     if not isinstance(engine, Paired):
         raise DataError(
             f"{type(engine).__name__} cannot judge several predictions by the same draws: it has no method "
-            "`paired`. Taylor, Jackknife, Resampled and Modelled have one"
+            "`paired`. Those that have a name have one, as Taylor has"
         )
     return engine
 

@@ -34,7 +34,7 @@ from ..metrics.unseen import Unseen
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
-from .pool import QUOTED, PooledDraws
+from .pool import PooledDifferences, PooledDraws
 from .replicates import Replicates
 
 ROUNDING = 1e-12
@@ -89,15 +89,9 @@ def subtract(
         return move(joint, samples)
     drawn = joint.contrast(change, names)
     if isinstance(joint, PooledDraws) and joint.closed is not None:
-        quoted = [j for j in range(k) if joint.origin[j] == QUOTED]
-        at = [i * k + j for i in range(len(pairs)) for j in quoted]
-        some = [metrics[j] for j in quoted], pairs, [names[i] for i in at]
-        closed = subtract(joint.closed, samples, *some, overlaps)
-        assert isinstance(closed, Normal)
-        named = (drawn.names, drawn.values, drawn.support, drawn.uncut, drawn.unseen)
-        return PooledDraws(*named, origin=("",) * len(names), drawn=drawn.values).quote(closed, at)
+        return PooledDifferences.of(drawn, move(joint.closed, samples), joint, change != 0)
     if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
-        return drawn  # posterior draws know what no draw has shown
+        return drawn
     fit = move(joint.fit, [sample.with_repeats for sample in samples])
     return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
 

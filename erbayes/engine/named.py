@@ -13,7 +13,7 @@ from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import NOTABLE
-from .contract import Engine, adapt_to_study, need_engine
+from .contract import Engine, adapt_to_study, need_engine, need_paired
 from .diagnostics import warn_heavy_tail
 from .fitted import fit_sample
 from .known_clusters import ClosedForm
@@ -49,6 +49,15 @@ class Advised:
         engine, why = choose_engine(sample, metrics)
         engine = adapt_to_study(engine) if self.in_study else engine
         found = engine(sample, metrics, rng)
+        return replace(found, remarks=(why, *found.remarks))
+
+    def paired(
+        self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
+    ) -> Normal | Draws:
+        """As `Paired.paired`, by one engine for all predictions: the closed form only if it suits each."""
+        choices = [choose_engine(sample, metrics) for sample in samples]
+        engine, why = next((one for one in choices if not isinstance(one[0], ClosedForm)), choices[0])
+        found = need_paired(engine).paired(samples, metrics, rng)
         return replace(found, remarks=(why, *found.remarks))
 
 

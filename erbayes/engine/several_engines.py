@@ -18,6 +18,7 @@ from ..metrics.intervals import Kind, array_stats, check_level, suitable
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from .contract import Fitting
 from .named import find_engine
+from .pool import QUOTED, PooledDraws
 
 ENGINES = ("closed form", "bootstrap", "size model")
 """Engines that are set side by side if none are named, without a model, by resampling and with a model."""
@@ -196,5 +197,7 @@ def _list_rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.
     if isinstance(part, Draws) and len(part.values) > 1:
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
         chains["r_hat"] = array_stats().rhat(part.values, chain_axis=0, draw_axis=1)
+        if isinstance(part, PooledDraws):  # chains say nothing of what is quoted from the closed form
+            chains = {name: np.where(part.comes_from(QUOTED), np.nan, x) for name, x in chains.items()}
     tables = [part.table(level, kind).assign(**chains) for kind in suitable(kinds, part)]
     return pd.concat(tables).rename(columns={"se": "sd", "se_bound": "sd"})

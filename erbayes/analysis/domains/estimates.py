@@ -14,8 +14,8 @@ from ..._internal.arrays import FloatArray, IntArray, Seed
 from ..._internal.errors import DataError, Grade, Sentence, member, number
 from ..._internal.nearest import name_arguments
 from ...design.sample import Sample, need_sample
-from ...engine.closed_form import Taylor
-from ...engine.contract import Engine, need_engine
+from ...engine.contract import Engine
+from ...engine.named import find_engine
 from ...metrics.columns import RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
@@ -174,7 +174,7 @@ def by_domain(
     prediction: Any = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of each group of records, jointly.
@@ -198,8 +198,10 @@ def by_domain(
         sampled.
     fewest : float
         Effective draws below which an estimate has no interval.
-    engine : Engine, optional
-        `Taylor()` by default.
+    engine : Engine or str, optional
+        `"closed form"` (the default), `"jackknife"`, `"bootstrap"` or `"advised"`, or an engine. A size model
+        is refused, since it is of whole entities, which may lie in several groups: it would have the closed
+        form in each row. Fit a group that has whole entities as a population of its own.
     rng : Generator, int or None
 
     Raises
@@ -233,7 +235,7 @@ def by_domain(
     """
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
-    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
+    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, find_engine(engine), rng)
     return _estimate_domains(sample, settings.list_places(grouping.domains()), settings)
 
 
@@ -244,7 +246,7 @@ def by_pair(
     *,
     prediction: Any = None,
     fewest: float = FEWEST,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of the links between every two groups, and within each, jointly.
@@ -281,7 +283,7 @@ def by_pair(
     sample, grouping = grouped(sample, groups, Of.RECORDS, prediction)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
     settings = Settings(
-        resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng
+        resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, find_engine(engine), rng
     )
     return _estimate_domains(sample, pairs, settings)
 
@@ -308,7 +310,6 @@ class Settings:
     def __post_init__(self) -> None:
         number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
         object.__setattr__(self, "links", member(self.links, Links, "links"))
-        need_engine(self.engine)
 
     def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
         """Return the domains, or all of them as one place for links across them."""

@@ -13,9 +13,9 @@ import pandas as pd
 from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
 from ...design.sample import Sample
-from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_paired
 from ...engine.differences import subtract
+from ...engine.named import find_engine
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
@@ -80,7 +80,7 @@ def compare_by_domain(
     predictions: Mapping[str, Any] | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> ComparedByDomain:
     """Compare predictions by domain, with paired standard errors.
@@ -93,8 +93,8 @@ def compare_by_domain(
         As in `by_domain`.
     predictions : mapping, name -> memberships, optional
         The predictions, if the variable is known for all their records.
-    engine : Engine, optional
-        An engine with a method `paired`: `Taylor()` by default.
+    engine : Engine or str, optional
+        As in `by_domain`, with a method `paired`.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def compare_by_domain(
         by_group, grouping = grouped(sample, groups, of, given.get(which))
         samples.append(by_group)
     assert grouping is not None  # a comparison has two samples or more
-    paired = need_paired(engine or Taylor())
+    paired = need_paired(find_engine(engine))
     settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng)
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
