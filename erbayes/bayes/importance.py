@@ -120,17 +120,12 @@ class LightTails(Stretched):
         ]
         return LightTails(len(theta), blocks)
 
-    @cached_property
-    def _log_jacobian(self) -> tuple[float, FloatArray]:
-        """Log Jacobian at u = 0, and the exponent of each block's stretch, (blocks,)."""
-        return float(np.log(self.scale).sum()), self.member.sum(axis=0) - 2
-
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
         square = (u**2 @ self.member / BEND).clip(TINY, FARTHEST)
         by = np.sqrt(np.expm1(square) / square)
-        at_zero, exponent = self._log_jacobian
-        log_jacobian = at_zero + square.sum(axis=1) + np.log(by) @ exponent
+        exponent = self.member.sum(axis=0) - 2
+        log_jacobian = np.log(self.scale).sum() + square.sum(axis=1) + np.log(by) @ exponent
         return self.location + self.scale * self.stretch(u, by), log_jacobian
 
     def u(self, theta: FloatArray) -> FloatArray:
@@ -153,21 +148,12 @@ class Proposal:
         spread = np.sqrt(DF / rng.chisquare(DF, (number, 1)))
         return self.centre + z * spread @ self.root.T
 
-    @cached_property
-    def _inverse(self) -> FloatArray:
-        return np.asarray(dtrtri(self.root, lower=1)[0].T)
-
-    @cached_property
-    def _constant(self) -> float:
-        d = len(self.centre)
-        terms = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
-        return float(terms - np.log(np.diag(self.root)).sum())
-
     def log_density(self, points: FloatArray) -> FloatArray:
         """Return the log density at each point, (K,)."""
-        z = (points - self.centre) @ self._inverse
-        square = np.einsum("kd,kd->k", z, z)
-        return np.asarray(self._constant - (DF + len(self.centre)) / 2 * np.log1p(square / DF))
+        d, z = len(self.centre), (points - self.centre) @ dtrtri(self.root, lower=1)[0].T
+        constant = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
+        constant -= np.log(np.diag(self.root)).sum()
+        return np.asarray(constant - (DF + d) / 2 * np.log1p(np.einsum("kd,kd->k", z, z) / DF))
 
 
 @dataclass(frozen=True, eq=False)

@@ -221,16 +221,6 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
     )
 
 
-def normalised(weights: Any) -> Any:
-    """Return log probabilities over the last axis, from log weights."""
-    return pt.special.log_softmax(weights, axis=-1)
-
-
-def shares(weights: Any) -> Any:
-    """Return probabilities over the last axis, from log weights."""
-    return pt.special.softmax(weights, axis=-1)
-
-
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
     """Add binomial counts of an event of probability 1 - exp(-e^h) in sampled bins to the likelihood."""
 

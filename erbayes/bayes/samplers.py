@@ -84,18 +84,24 @@ STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
 
 
 def pack(values: Iterable[Any]) -> FloatArray:
-    """Return arrays as one vector, each after its shape. Nutpie needs seconds to compile each datum."""
-    return np.concatenate([x for v in values for x in (np.shape(v), np.ravel(v))]).astype(float)
+    """Return arrays as one vector, because nutpie needs seconds to compile each datum.
+
+    First are the places where the arrays begin and end, then the lengths of their rows.
+    """
+    arrays = [np.asarray(v, dtype=float) for v in values]
+    places = 2 * len(arrays) + 1 + np.cumsum([0, *(v.size for v in arrays)])
+    rows = [v.shape[-1] if v.ndim else 1 for v in arrays]
+    return np.concatenate([places, rows, *(v.ravel() for v in arrays)])
 
 
-def unpack(packed: Any, symbols: Iterable[Any]) -> list[Any]:
-    """Return what a symbolic vector holds by `pack`, in the types of symbols."""
-    values, at = [], pt.constant(0, dtype="int64")
-    for v in symbols:
-        shape, at = packed[at : at + v.ndim].astype("int64"), at + v.ndim
-        end = at + pt.prod(shape)
-        values.append(packed[at:end].reshape(shape, ndim=v.ndim).astype(v.dtype))
-        at = end
+def unpack(packed: Any, symbols: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a symbolic vector by `pack`, with the types of symbols."""
+    k, values = len(symbols), []
+    places = packed[: 2 * k + 1].astype("int64")
+    for i, v in enumerate(symbols):
+        value = packed[places[i] : places[i + 1]] if v.ndim else packed[places[i]]
+        value = value.reshape((-1, places[k + 1 + i])) if v.ndim > 1 else value
+        values.append(value.astype(v.dtype))
     return values
 
 
