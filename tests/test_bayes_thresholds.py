@@ -113,7 +113,6 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
         khat=0.71,
         share=share,
         thetas=np.zeros((50, 2)),
-        centre=np.zeros(2),
         log_evidence=0.0,
         adapted=SimpleNamespace(by_chain=np.zeros(1)),
     )

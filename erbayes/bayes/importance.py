@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -176,22 +175,13 @@ class Approximation:
     def log_evidence(self) -> float:
         return self.adapted.log_marginal
 
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and covariance matrix of θ."""
+    def find_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior mean of θ and the lower triangular root of its covariance, (d,) and (d, d)."""
         adapted = self.adapted
         centre, one = adapted.centre, 1e-5 * np.eye(len(adapted.centre))
         slope = (adapted.tails.theta(centre + one)[0] - adapted.tails.theta(centre - one)[0]) / 2e-5
-        return moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
-
-    @property
-    def centre(self) -> FloatArray:
-        return self.moments[0]
-
-    @cached_property
-    def root(self) -> FloatArray:
-        """Lower triangular root of the covariance matrix of θ, (d, d)."""
-        return np.asarray(np.linalg.cholesky(self.moments[1]))
+        mean, cov = moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
+        return mean, np.linalg.cholesky(cov)
 
 
 class Adapted:

@@ -163,7 +163,7 @@ class NUTS:
         """
         import nutpie
 
-        centre, root, seed = posterior.centre, posterior.root, int(rng.integers(2**31))
+        (centre, root), seed = posterior.find_moments(), int(rng.integers(2**31))
         packed = pack([centre, root, *part.data.values()])
         names = ("draws", "tune", "chains", "cores", "target_accept")
         settings = {name: getattr(self, name) for name in names}
