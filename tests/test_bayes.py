@@ -810,7 +810,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(Program, "__init__", refuse)
+    monkeypatch.setattr(Program, "_compile", refuse)
     larger = bayes.NormalPrior(-9, 0.001), bayes.NormalPrior(1.5, 0.001), bayes.NormalPrior(0, 0.001)
     rigid = bayes.SizeModel(bayes.PredictionInformed(0.001, 0.001, *larger, bayes.StudentTPrior(0.0, 0.001)))
     found = bayes.fast(fit.sample, rigid, draws=1000, rng=rng())
