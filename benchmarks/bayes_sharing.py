@@ -16,6 +16,7 @@ of it, and whether the spread of the others is as probable as it is said to be.
 
 import argparse
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,7 @@ def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
         rank = spread[:at].sum() + rng.random() * spread[at]
         for place, found in truths.items():
             laws = {
-                name: type(law)(law.prepared, law.data, told[place][name])
+                name: replace(law, start=told[place][name].centre, informed=told[place][name])
                 for name, law in own[0][place].models.items()
             }
             taught = ModelAverage(laws, weights[place])

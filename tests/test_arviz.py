@@ -27,7 +27,7 @@ from erbayes.bayes.model_average import as_average
 from erbayes.bayes.population import TIED, draw_populations
 from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
-from erbayes.bayes.tree import Category, Event, Share, categorical, factors
+from erbayes.bayes.tree import Category, Share, categorical, event, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 from erbayes.study import populations
@@ -355,9 +355,10 @@ def test_draws_of_what_entities_show():
     """Frequencies of many draws are those of the densities."""
     g, n, none = rng(), (1, 40_000), np.arange(2)
     p = np.array([0.2, 0.9])
-    event = Event(none, np.array([1, 0]), np.broadcast_to(p, (*n, 2)))
-    np.testing.assert_allclose(event.drawn(g).mean(axis=1)[0], p, atol=0.01)
-    np.testing.assert_allclose(event.log_density()[0, 0], np.log([0.2, 0.1]))
+    happens = event(none, np.array([1, 0]), np.broadcast_to(p, (*n, 2)))
+    np.testing.assert_allclose(happens.drawn(g).mean(axis=1)[0], p, atol=0.01)
+    np.testing.assert_allclose(happens.log_density()[0, 0], np.log([0.2, 0.1]))
+    assert happens.observed.tolist() == [1, 0]
     mean, precision = np.array([0.3, 0.7]), np.array([2.0, 40.0])
     share = Share(none, np.array([0.5, 0.6]), *(np.broadcast_to(v, (*n, 2)) for v in (mean, precision)))
     drawn = share.drawn(g)[0]

@@ -17,7 +17,7 @@ from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted, Proposal, approximated, moments
 from erbayes.bayes.population import ExpectedLinks, _draw_mean_share, _mark_steady_sizes
-from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
+from erbayes.bayes.samplers import Importance, problems_of_chains
 
 pytestmark = pytest.mark.slow
 
@@ -54,9 +54,7 @@ def test_r_hat(probability, r_hat, bad):
 )
 def test_one_divergent_transition_in_a_thousand(diverging, probability, bad):
     """Of 2,000 draws of a law, its probability is the share that a fit takes."""
-    told = {"diverging": (np.arange(2000) < diverging).reshape(4, 500)}
-    part = SimpleNamespace(coordinates=["x"])
-    found = Chains(NOISE[..., None], told).problems(part, probability)
+    found = problems_of_chains(NOISE[..., None], ["x"], probability, diverging)
     wanted = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
     assert found == (wanted if bad else [])
 
@@ -115,7 +113,6 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
         khat=0.71,
         share=share,
         thetas=np.zeros((50, 2)),
-        centre=np.zeros(2),
         log_evidence=0.0,
         adapted=SimpleNamespace(by_chain=np.zeros(1)),
     )

@@ -163,14 +163,12 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: SampledEntiti
     """Count the sufficient statistics of the errors of entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
-    def total(included: Any, weights: Any = None) -> Any:
-        if weights is None:
-            return np.bincount(bins[included], minlength=J)
-        # NumPy returns integers if there is nothing to add.
-        return np.bincount(bins[included], weights[included], J).astype(float)
+    def total(included: Any) -> IntArray:
+        return np.bincount(bins[included], minlength=J)
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
-    share = entities.share
+    share, shares = entities.share[broken, None], np.zeros((J, 2))
+    np.add.at(shares, bins[broken], np.hstack([np.log(share), np.log1p(-share)]))
     met_bin, doubling = nearest(intrusion, entities.rate[met]), grid.doubling
     cell = doubling[bins[met]] * len(intrusion) + met_bin
     intrusions = np.bincount(cell, minlength=(doubling[-1] + 1) * len(intrusion))
@@ -180,7 +178,7 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: SampledEntiti
         "several": total(several),
         "intact": total(several & ~entities.broken),
         "broken": total(broken),
-        "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
+        "shares": shares,
         "entities": np.bincount(bins, minlength=J),
         "met": total(met),
         "sampled": np.unique(bins),

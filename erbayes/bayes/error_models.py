@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor.special import log_softmax, softmax
 
 from .contract import LOG_FLAWLESS, sampled_bins
 from .grid import RANK
@@ -20,8 +21,6 @@ from .priors import (
     counts,
     events,
     flawless,
-    normalised,
-    shares,
     smooth,
     variable,
 )
@@ -67,18 +66,6 @@ def smooth_curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin
 
 MOST_PRECISE = 12.0
 """Largest log precision. Far above it, differences of log gamma functions have no correct digit."""
-
-
-def exponentiate(log_precision: ByBin) -> ByBin:
-    """Return the precision of beta distributed shares by size, from its log."""
-    return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
-
-
-def open_mean(mean: Any, steps: Any) -> Any:
-    """Return the mean of shares (k + ½)/(steps + 1) in (0, 1), from the mean of the shares k/steps."""
-    return (mean * steps + 0.5) / (steps + 1)
-
-
 SMALL_PIECES = 0.4
 """Slope of i per doubling above which lost pieces are small for entities of any size."""
 
@@ -244,9 +231,14 @@ def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, A
         return pm.math.sigmoid(curves.share(data))
 
     def share_of_steps(data: Tensors) -> Any:
-        return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
+        """Return the mean of shares (k + ½)/(steps + 1), which are in (0, 1), from that of k/steps."""
+        steps = pt.maximum(data["size"] - 2, 0.0)
+        return (share(data) * steps + 0.5) / (steps + 1)
 
-    spread, sampled = exponentiate(curves.precision), sampled_bins(data)
+    def spread(data: Tensors) -> Any:
+        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
+
+    sampled = sampled_bins(data)
     broken = sampled["several"] - sampled["intact"]
     unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
     log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
@@ -367,11 +359,11 @@ class Leakage:
         counts(
             "intrusion_counts",
             data["met_by_doubling"][doublings],
-            normalised(log_weights(data["doubling_x"][doublings])),
+            log_softmax(log_weights(data["doubling_x"][doublings]), axis=-1),
             data["intrusions"][doublings],
             dims=("sampled_doubling", "intrusion"),
         )
-        p, value = shares(log_weights(data["doubling_x"])), data["intrusion_value"]
+        p, value = softmax(log_weights(data["doubling_x"]), axis=-1), data["intrusion_value"]
         doubling = data["in_doubling"]
         return {
             "met": met,

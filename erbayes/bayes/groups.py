@@ -209,13 +209,13 @@ def fit_hierarchical(
         raise DataError(f"{len(samples)} groups: fit_hierarchical needs two samples or more")
     of_fits = [one.model for one in samples.values() if isinstance(one, Fit)]
     models = of_fits if model is None and of_fits else [need_model(model)]
-    evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
-    _refuse_common_entities([*samples], evidence)
+    drawn = {name: one.sample if isinstance(one, Fit) else one for name, one in samples.items()}
+    evidence = [Evidence.of(sample) for sample in drawn.values()]
+    _refuse_common_entities([*drawn], evidence)
     fits, model = {}, _find_common_model(models)
-    with compiled_for(2 * len(samples)):
+    with compiled_for(2 * len(drawn)):
         separate = SeparateFits.of(model, evidence, number, rng)
-        for i, (name, one) in enumerate(samples.items()):
-            sample = one.sample if isinstance(one, Fit) else one
+        for i, (name, sample) in enumerate(drawn.items()):
             sampler = Importance(number, CHAINS)
             fits[name] = draw_and_join(sample, separate.inform(i), separate.evidence[i], sampler, rng)
             if problems := fits[name].problems():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -120,17 +119,12 @@ class LightTails(Stretched):
         ]
         return LightTails(len(theta), blocks)
 
-    @cached_property
-    def _log_jacobian(self) -> tuple[float, FloatArray]:
-        """Log Jacobian at u = 0, and the exponent of each block's stretch, (blocks,)."""
-        return float(np.log(self.scale).sum()), self.member.sum(axis=0) - 2
-
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
         square = (u**2 @ self.member / BEND).clip(TINY, FARTHEST)
         by = np.sqrt(np.expm1(square) / square)
-        at_zero, exponent = self._log_jacobian
-        log_jacobian = at_zero + square.sum(axis=1) + np.log(by) @ exponent
+        exponent = self.member.sum(axis=0) - 2
+        log_jacobian = np.log(self.scale).sum() + square.sum(axis=1) + np.log(by) @ exponent
         return self.location + self.scale * self.stretch(u, by), log_jacobian
 
     def u(self, theta: FloatArray) -> FloatArray:
@@ -153,21 +147,12 @@ class Proposal:
         spread = np.sqrt(DF / rng.chisquare(DF, (number, 1)))
         return self.centre + z * spread @ self.root.T
 
-    @cached_property
-    def _inverse(self) -> FloatArray:
-        return np.asarray(dtrtri(self.root, lower=1)[0].T)
-
-    @cached_property
-    def _constant(self) -> float:
-        d = len(self.centre)
-        terms = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
-        return float(terms - np.log(np.diag(self.root)).sum())
-
     def log_density(self, points: FloatArray) -> FloatArray:
         """Return the log density at each point, (K,)."""
-        z = (points - self.centre) @ self._inverse
-        square = np.einsum("kd,kd->k", z, z)
-        return np.asarray(self._constant - (DF + len(self.centre)) / 2 * np.log1p(square / DF))
+        d, z = len(self.centre), (points - self.centre) @ dtrtri(self.root, lower=1)[0].T
+        constant = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
+        constant -= np.log(np.diag(self.root)).sum()
+        return np.asarray(constant - (DF + d) / 2 * np.log1p(np.einsum("kd,kd->k", z, z) / DF))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,22 +175,13 @@ class Approximation:
     def log_evidence(self) -> float:
         return self.adapted.log_marginal
 
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and covariance matrix of θ."""
+    def find_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior mean of θ and the lower triangular root of its covariance, (d,) and (d, d)."""
         adapted = self.adapted
         centre, one = adapted.centre, 1e-5 * np.eye(len(adapted.centre))
         slope = (adapted.tails.theta(centre + one)[0] - adapted.tails.theta(centre - one)[0]) / 2e-5
-        return moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
-
-    @property
-    def centre(self) -> FloatArray:
-        return self.moments[0]
-
-    @cached_property
-    def root(self) -> FloatArray:
-        """Lower triangular root of the covariance matrix of θ, (d, d)."""
-        return np.asarray(np.linalg.cholesky(self.moments[1]))
+        mean, cov = moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
+        return mean, np.linalg.cholesky(cov)
 
 
 class Adapted:

@@ -40,23 +40,17 @@ def add_mixture(place: str, part: ModelAverage, data: Mapping[str, Any]) -> dict
             # a sampled entity has an error, so that the prediction is not without errors
             graph.joint |= {v: pt.constant(0, dtype=v.dtype) for v in own.free_RVs if v.dtype == "int64"}
     for name in dict.fromkeys(v.name for own, _ in candidates for v in own.free_RVs):
-        having = [
-            (g, i) for i, g in enumerate(graphs) if name in g.own.named_vars and g.own[name] not in g.joint
-        ]
-        if having:
-            _add_variable(name, having, which, [*part.models])
+        _add_variable(name, graphs, which, [*part.models])
     for name in dict.fromkeys(v.name for own, _ in candidates for v in own.observed_RVs):
         _add_observed(name, graphs, which)
     for name in dict.fromkeys(v.name for own, _ in candidates for v in own.potentials):
         potentials = [pt.sum(g(g.own[name])) if name in g.own.named_vars else 0.0 for g in graphs]
         pm.Potential(name, _mix(potentials, which))
-    common = [k for k in candidates[0][1] if all(k in by_size for _, by_size in candidates)]
+    first, *others = [by_size for _, by_size in candidates]
+    common = [k for k in first if k != LOG_FLAWLESS and all(k in by_size for by_size in others)]
     return {
-        name: _mix(
-            [graph(by_size[name]) for graph, (_, by_size) in zip(graphs, candidates, strict=True)], which
-        )
-        for name in common
-        if name != LOG_FLAWLESS
+        k: _mix([g(by_size[k]) for g, by_size in zip(graphs, [first, *others], strict=True)], which)
+        for k in common
     }
 
 
@@ -67,14 +61,14 @@ class _Graph:
         self.own, self.joint = own, dict[Any, Any]()
 
     def __call__(self, value: Any) -> Any:
-        (joint,) = graph_replace([pt.as_tensor(value)], self.joint, strict=False)
+        joint = graph_replace(pt.as_tensor(value), self.joint, strict=False)
         # parameters of priors and lengths of dimensions
         constants = {
             v: pt.constant(v.get_value())
             for v in graph_inputs([joint])
             if isinstance(v, SharedVariable) and not isinstance(v.type, RandomType)
         }
-        return graph_replace([joint], constants, strict=False)[0]
+        return graph_replace(joint, constants, strict=False)
 
 
 def _mix(values: Sequence[Any], which: Any) -> Any:
@@ -85,67 +79,57 @@ def _mix(values: Sequence[Any], which: Any) -> Any:
     return pt.stack(pt.broadcast_arrays(first, *others))[which]
 
 
-def _add_variable(name: str, having: list[tuple[_Graph, int]], which: Any, models: list[str]) -> None:
-    """Add a free variable that these candidates have, or one for each if their distributions differ."""
-    model, first = pm.modelcontext(None), having[0][0].own[name]
-    dims = having[0][0].own.named_vars_to_dims.get(name)
-    for dim in dims or ():
-        model.add_coord(dim, having[0][0].own.coords[dim])
-    together = all(_is_same(first.owner.op, graph.own[name].owner.op) for graph, _ in having)
-    groups = [having] if together else [[one] for one in having]
-    for group in groups:
-        own = group[0][0].own
-        at = {i: k for k, (_, i) in enumerate(group)}
-        # under a candidate without the variable, its prior is that of the first candidate with it
-        place = None if which is None else pt.constant([at.get(i, 0) for i in range(len(models))])[which]
-        values = [[graph(v) for v in _parameters(graph.own[name])] for graph, _ in group]
-        variable = _rebuilt(own[name], [_mix(v, place) for v in zip(*values, strict=True)])
-        title = name if together else f"{models[group[0][1]]}_{name}"
-        about = {"transform": own.rvs_to_transforms[own[name]], "default_transform": None}
-        joint = model.register_rv(variable, title, dims=dims, **about)
-        for graph, _ in group:
-            graph.joint[graph.own[name]] = joint
-
-
-def _add_observed(name: str, graphs: list[_Graph], which: Any) -> None:
-    """Add what all candidates observe."""
-    own, first = graphs[0].own, graphs[0].own[name]
-    observed = own.rvs_to_values[first]
-    if all(_is_same(first.owner.op, graph.own[name].owner.op) for graph in graphs):
-        values = [[graph(v) for v in _parameters(graph.own[name])] for graph in graphs]
-        variable = _rebuilt(first, [_mix(v, which) for v in zip(*values, strict=True)])
+def _add_variable(name: str, graphs: Sequence[_Graph], which: Any, models: list[str]) -> None:
+    """Add a free variable of some candidates, or one for each of them if their distributions differ."""
+    model, free = pm.modelcontext(None), [name in g.own.named_vars for g in graphs]
+    having = [i for i, g in enumerate(graphs) if free[i] and g.own[name] not in g.joint]
+    if not having:
+        return
+    together = _are_same(name, [graphs[i] for i in having])
+    for group in [having] if together else [[i] for i in having]:
+        own = graphs[group[0]].own
         dims = own.named_vars_to_dims.get(name)
+        for dim in dims or ():
+            model.add_coord(dim, own.coords[dim])
+        # under a candidate without the variable, its prior is that of the first candidate with it
+        places = [group.index(i) if i in group else 0 for i in range(len(models))]
+        place = None if which is None else pt.constant(places)[which]
+        about = {"transform": own.rvs_to_transforms[own[name]], "default_transform": None}
+        title = name if together else f"{models[group[0]]}_{name}"
+        joint = _make_mixture(name, [graphs[i] for i in group], place)
+        joint = model.register_rv(joint, title, dims=dims, **about)
+        for i in group:
+            graphs[i].joint[graphs[i].own[name]] = joint
+
+
+def _add_observed(name: str, graphs: Sequence[_Graph], which: Any) -> None:
+    """Add what all candidates observe."""
+    own = graphs[0].own
+    observed = own.rvs_to_values[own[name]]
+    if _are_same(name, graphs):
+        dims, variable = own.named_vars_to_dims.get(name), _make_mixture(name, graphs, which)
         pm.modelcontext(None).register_rv(variable, name, observed=observed, dims=dims)
     else:
         logps = [pt.sum(graph(pm.logp(graph.own[name], observed))) for graph in graphs]
         pm.Potential(name, _mix(logps, which))
 
 
-def _parameters(variable: Any) -> list[Any]:
-    """Return the inputs of a random variable that are numbers: neither its random stream nor no size."""
-    return [v for v in variable.owner.inputs if hasattr(v.type, "dtype")]
-
-
-def _rebuilt(variable: Any, parameters: Sequence[Any]) -> Any:
-    """Return a random variable with other parameters, and a random stream of its own."""
-    node, left = variable.owner, iter(parameters)
-    inputs = [
-        next(left)
-        if hasattr(v.type, "dtype")
-        else shared(np.random.default_rng())
-        if isinstance(v.type, RandomType)
-        else v
-        for v in node.inputs
-    ]
+def _make_mixture(name: str, graphs: Sequence[_Graph], which: Any) -> Any:
+    """Return a random variable of candidates' one family, with the parameters of the one that holds."""
+    variable = graphs[0].own[name]
+    node = variable.owner
+    numbers = [[g(v) for v in g.own[name].owner.inputs if hasattr(v.type, "dtype")] for g in graphs]
+    mixed = iter([_mix(v, which) for v in zip(*numbers, strict=True)])
+    streams = {v: shared(np.random.default_rng()) for v in node.inputs if isinstance(v.type, RandomType)}
+    inputs = [next(mixed) if hasattr(v.type, "dtype") else streams.get(v, v) for v in node.inputs]
     return node.op.make_node(*inputs).outputs[node.outputs.index(variable)]
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Return True if two operations draw from one family. Each `pm.CustomDist` makes a class of its own."""
-    if isinstance(one, CustomDistRV) and isinstance(other, CustomDistRV):
-        functions = [type(op).__dict__["_random_fn"] for op in (one, other)]
-        codes, cells = zip(*((f.__code__, f.__closure__ or ()) for f in functions), strict=True)
-        return codes[0] is codes[1] and [c.cell_contents for c in cells[0]] == [
-            c.cell_contents for c in cells[1]
-        ]
-    return bool(one == other)
+def _are_same(name: str, graphs: Sequence[_Graph]) -> bool:
+    """Return True if candidates draw a variable from one family."""
+    kinds = list[Any]()  # each `pm.CustomDist` makes a class of its own
+    for op in (graph.own[name].owner.op for graph in graphs):
+        random = type(op).__dict__["_random_fn"] if isinstance(op, CustomDistRV) else None
+        cells = [cell.cell_contents for cell in getattr(random, "__closure__", None) or ()]
+        kinds.append(op if random is None else (random.__code__, cells))
+    return all(kind == kinds[0] for kind in kinds)

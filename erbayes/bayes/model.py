@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor.special import log_softmax
 
 from .._internal.errors import need_object
 from .contract import Data, ModelPart, PlacedPart, coords, dimensions, tensor, title
@@ -17,7 +18,7 @@ from .error_models import Leakage, Retention, Threshold
 from .joint import add_mixture
 from .model_average import ModelAverage, as_average, compile_part
 from .population import TIED, ExpectedLinks, expect_unsampled
-from .priors import InformedPrior, NormalPrior, StudentTPrior, counts, normalised
+from .priors import InformedPrior, NormalPrior, StudentTPrior, counts
 from .programs import building
 from .sharing import BorrowedPriors
 from .sizes import PredictionInformed, SizeFamily
@@ -35,9 +36,9 @@ class Sizes:
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
-        log_p = normalised(weights + pt.log(data["selection"]))
+        log_p = log_softmax(weights + pt.log(data["selection"]), axis=-1)
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
-        of_records = normalised(weights + pt.log(data["size"]))
+        of_records = log_softmax(weights + pt.log(data["size"]), axis=-1)
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 

@@ -111,37 +111,31 @@ def mix_draws(
     )
     probability = np.exp(by_chain - np.logaddexp.reduce(by_chain, axis=1)[:, None])
     model = np.stack([rng.permutation(resampled(p, K, rng)) for p in probability])
-    names = {i: n for i, n in enumerate(draws) if (model == i).any()}
-    parts = {i: part.models[n].evaluated(draws[n], model == i) for i, n in names.items()}
+    chosen = {n: model == i for i, n in enumerate(draws) if (model == i).any()}
+    parts = {n: part.models[n].evaluated(draws[n], here) for n, here in chosen.items()}
 
-    def mix(values: Mapping[int, FloatArray]) -> FloatArray:
+    def mix(values: Mapping[str, FloatArray]) -> FloatArray:
         one = next(iter(values.values()))
         mixed = np.empty((C, K, *one.shape[1:]), one.dtype)
-        for i, of_model in values.items():
-            mixed[model == i] = of_model
+        for n, of_model in values.items():
+            mixed[chosen[n]] = of_model
         return mixed
 
     def mix_common(field: str) -> dict[str, FloatArray]:
-        fields = {i: getattr(d, field) for i, d in parts.items()}
-        common = [k for k in next(iter(fields.values())) if all(k in f for f in fields.values())]
-        return {k: mix({i: f[k] for i, f in fields.items()}) for k in common}
+        fields = {n: getattr(d, field) for n, d in parts.items()}
+        first, *others = fields.values()
+        return {k: mix({n: f[k] for n, f in fields.items()}) for k in first if all(k in f for f in others)}
 
-    first: PartDraws = next(iter(parts.values()))
-    return replace(
-        first,
-        by_size=mix_common("by_size"),
-        parameters=mix_common("parameters") | {f"{name}_model": model},
-        log_prior=mix(
-            {
-                i: d.log_prior - _mean_log_prior(part.models[names[i]]) + log_weights[i]
-                for i, d in parts.items()
-            }
-        ),
-        khat=max(d.khat for d in parts.values()),
-        problems=[f"{names[i]}: {problem}" for i, d in parts.items() for problem in d.problems],
-        refitted=any(d.refitted for d in parts.values()),
-        statistics=mix_common("statistics"),
-        log_evidence=evidence,
+    prior = dict(zip(draws, log_weights, strict=True))
+    return PartDraws(
+        mix_common("by_size"),
+        mix_common("parameters") | {f"{name}_model": model},
+        mix({n: d.log_prior - _mean_log_prior(part.models[n]) + prior[n] for n, d in parts.items()}),
+        max(d.khat for d in parts.values()),
+        [f"{n}: {problem}" for n, d in parts.items() for problem in d.problems],
+        any(d.refitted for d in parts.values()),
+        mix_common("statistics"),
+        evidence,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -110,24 +111,11 @@ def join_parts(
     parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
 ) -> JoinedDraws:
     """Join draws of independent parts, the first that of sizes, by the known number of predicted links."""
-    partners, links = _combine_parts(parts, data, rng)
-    log_w = log_density_of_total(links, np.log(data["predicted_links"]))
-    w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
-    C, K = log_w.shape[:2]
-    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
-    log_evidence = float(np.logaddexp.reduce(log_w, axis=None) - np.log(log_w.size))
-    return _choose_combinations(parts, partners, pairs, w, log_evidence)
-
-
-def _combine_parts(
-    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[IntArray, ExpectedLinks]:
-    """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = expect_unsampled(first.by_size, data)
+    rest, log_total = expect_unsampled(first.by_size, data), np.log(data["predicted_links"])
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
     # Resampled draws of a part have copies next to each other. All draws of a part are shifted by one number,
     # so that copies stay next to each other among the joint draws, where ArviZ's effective sample size allows
@@ -135,51 +123,39 @@ def _combine_parts(
     # the second and third part have opposite directions, so that combinations differ.
     first_partner = rng.integers(K, size=(len(others), C, 1))
     direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
-    steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
-    partners = (draw + first_partner + direction * steps) % K
-    links = []
-    for partner in partners:
-        partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
-        links.append(ExpectedLinks.of(rest, first.by_size | partners_by_size, data))
-    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(ExpectedLinks))
-    return partners, ExpectedLinks(*stacked)
-
-
-def _choose_combinations(
-    parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
-) -> JoinedDraws:
-    """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""
-    of_first, choice = np.divmod(pairs, len(partners))
-    chain, first = np.arange(len(pairs))[:, None], next(iter(parts.values()))
-    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(parts) - 1))]
-    chosen = list(zip(parts.items(), draws, strict=True))
+    partners = (draw + first_partner + direction * np.arange(PARTNERS).reshape(-1, 1, 1, 1)) % K
+    log_w = np.empty((C, K, PARTNERS))
+    for j, partner in enumerate(partners):
+        by_size = first.by_size | {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
+        log_w[..., j] = log_density_of_total(ExpectedLinks.of(rest, by_size, data), log_total)
+    w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
+    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
+    of_first, choice = np.divmod(pairs, PARTNERS)
+    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(others)))]
+    chosen = dict(zip(parts, draws, strict=True))
 
     def joint(field: str) -> dict[str, FloatArray]:
-        return {k: v[chain, i] for (_, p), i in chosen for k, v in getattr(p, field).items()}
+        return {k: v[chain, chosen[name]] for name, p in parts.items() for k, v in getattr(p, field).items()}
 
-    problems = [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems]
+    log_evidence = float(np.logaddexp.reduce(log_w, axis=None) - np.log(log_w.size))
     return JoinedDraws(
         joint("by_size"),
         joint("parameters"),
-        {name: p.log_prior[chain, i] for (name, p), i in chosen},
+        {name: p.log_prior[chain, chosen[name]] for name, p in parts.items()},
         {name: v[chain, of_first] for name, v in first.statistics.items()},
         {name: p.khat for name, p in parts.items()},
         float(1 / (w**2).sum()),
         [name for name, p in parts.items() if p.refitted],
-        problems,
+        [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems],
         sum(p.log_evidence for p in parts.values()) + log_evidence,
     )
 
 
 def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
     """Raise DataError if two parts have a quantity or a parameter of the same name."""
-    for kind in ("by_size", "parameters"):
-        owner: dict[str, str] = {}
-        for part, drawn in parts.items():
-            for name in getattr(drawn, kind):
-                if name in owner:
-                    raise DataError(f"both {owner[name]} and {part} have a '{name}': rename one of them")
-                owner[name] = part
+    for (one, a), (other, b) in combinations(parts.items(), 2):
+        for name in [*(a.by_size.keys() & b.by_size), *(a.parameters.keys() & b.parameters)]:
+            raise DataError(f"both {one} and {other} have a '{name}': rename one of them")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,11 +11,9 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
-from pytensor import shared
+from pymc.pytensorf import replace_rng_nodes
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.random.type import RandomType
 from scipy.special import fdtrc, fdtri, gammaincc, gammainccinv, gammaln, logsumexp
 
 from .._internal.arrays import FloatArray
@@ -52,19 +50,16 @@ def variable(prior: Any, name: str) -> Any:
             f"the prior of '{name}' is a {type(prior).__name__}: it must be a distribution as "
             "pm.Normal.dist(0, 1), or be called with a name and create a variable of it, as NormalPrior(0, 1)"
         )
-    number = prior(name) if callable(prior) else registered(prior, name)
-    if name not in pm.modelcontext(None).named_vars:
+    model = pm.modelcontext(None)
+    if callable(prior):
+        number = prior(name)
+    else:  # a copy, with a stream of random numbers of its own
+        number = model.register_rv(*replace_rng_nodes([clone_replace(prior)]), name)
+    if name not in model.named_vars:
         raise DataError(f"the prior of '{name}' created no variable of that name in the model")
     if number.ndim:
         raise DataError(f"the prior of '{name}' created {number.ndim} dimensions: it must create one number")
     return number
-
-
-def registered(distribution: Any, name: str) -> Any:
-    """Add a copy of a distribution to the current PyMC model, with a stream of random numbers of its own."""
-    streams = [v for v in graph_inputs([distribution]) if isinstance(v.type, RandomType)]
-    new: dict[Any, Any] = {v: shared(np.random.default_rng()) for v in streams}
-    return pm.modelcontext(None).register_rv(clone_replace(distribution, new), name)
 
 
 def need_positive(what: str, value: float) -> None:
@@ -219,16 +214,6 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
         observed=observed,
         **kwargs,
     )
-
-
-def normalised(weights: Any) -> Any:
-    """Return log probabilities over the last axis, from log weights."""
-    return pt.special.log_softmax(weights, axis=-1)
-
-
-def shares(weights: Any) -> Any:
-    """Return probabilities over the last axis, from log weights."""
-    return pt.special.softmax(weights, axis=-1)
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:

@@ -121,28 +121,19 @@ class ParameterDraws:
     by_chain: FloatArray | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Graph:
-    """A part as symbolic `outputs` of its `data` and of its unconstrained parameters, `values` and `states`.
+class Program:
+    """A part as functions of its data and of its unconstrained parameters; parts with equal graphs share one.
 
-    `states` is 1 without errors, and `heavy_tails` names location and scale of t priors. Outputs are the log
-    densities of the data and of no error, the log prior, then quantities `by_size` and `parameters`.
+    Parameters are one vector θ, (d,), whose coordinates have the `names` of their variables, and `flawless`
+    is 1 without errors. `heavy_tails` names location and scale of t priors. `outputs` are the log densities
+    of the data and of no error, the log prior, then quantities `by_size` and `parameters`.
     """
 
-    data: dict[str, Any]
-    values: list[Any]
-    states: list[Any]
-    shapes: list[tuple[int, ...]]
-    heavy_tails: dict[str, tuple[str | None, str]]
-    by_size: list[str]
-    parameters: list[str]
-    outputs: list[Any]
+    cache: ClassVar[list[Program]] = []
 
-    @classmethod
-    def of(
-        cls, model: pm.Model, by_size: Mapping[str, Any], point: Mapping[str, FloatArray], name: str
-    ) -> Graph:
-        """Make the graph of a part's model, in which symbols replace data."""
+    def __init__(
+        self, model: pm.Model, by_size: Mapping[str, Any], point: Mapping[str, FloatArray], name: str
+    ) -> None:
         values, states, free = model.continuous_value_vars, model.discrete_value_vars, model.free_RVs
         log_flawless = by_size.get(LOG_FLAWLESS)
         if not values:
@@ -159,12 +150,21 @@ class Graph:
         prior = [pt.sum(pm.logp(v, v)) for v in free] + [pt.sum(v) for v in model.potentials]
         outputs = model.replace_rvs_by_values([pt.sum(pt.stack(prior)), *quantities.values(), *free])
         at_zero = pt.constant(-np.inf) if log_flawless is None else log_flawless
-        symbols = {v: v.type(name=v.name) for v in model.data_vars}
+        data = {v: v.type(name=v.name) for v in model.data_vars}
+        ends = np.cumsum([0, *(point[v.name].size for v in values)])
+        self.theta = pt.tensor("theta", dtype="float64", shape=(int(ends[-1]),))
+        self.flawless = pt.scalar("flawless", dtype="int64")
+        places = {
+            v: self.theta[a:b].reshape(point[v.name].shape)
+            for v, a, b in zip(values, ends[:-1], ends[1:], strict=True)
+        }
+        symbols = data | places | dict.fromkeys(states, self.flawless)
         outputs = clone_replace([model.logp(), at_zero, *outputs], symbols)
         # where a parameter is impossible, a density is 0 or no number: a check would raise an error instead
         checks = [node for node in toposort(outputs) if isinstance(node.op, CheckParameterValue)]
-        outputs = graph_replace(outputs, {node.outputs[0]: node.inputs[0] for node in checks}, strict=False)
-        inputs = set(graph_inputs(outputs))
+        unchecked = {node.outputs[0]: node.inputs[0] for node in checks}
+        self.outputs = graph_replace(outputs, unchecked, strict=False)
+        inputs = set(graph_inputs(self.outputs))
         if any(isinstance(v.type, RandomType) for v in inputs):
             raise DataError(
                 f"{name} depends on a random variable outside its model: make it with a name, as "
@@ -175,82 +175,61 @@ class Graph:
                 f"{name} depends on the shared variables {', '.join(shared)}: make them pm.Data, or use "
                 "data['size'].shape for the number of bins"
             )
-        return cls(
-            {v.name: v for v in symbols.values() if v in inputs},
-            values,
-            states,
-            [np.shape(point[v.name]) for v in values],
-            {v.name: v.tag.heavy_tails for v in free if hasattr(v.tag, "heavy_tails")},
-            [*quantities],
-            [v.name for v in free],
-            outputs,
-        )
+        self.data = {v.name: v for v in data.values() if v in inputs}
+        self.names = [v.name for v in values for _ in range(point[v.name].size)]
+        self.heavy_tails = {v.name: v.tag.heavy_tails for v in free if hasattr(v.tag, "heavy_tails")}
+        self.by_size, self.parameters = [*quantities], [v.name for v in free]
+        self._functions: dict[tuple[str, bool], Any] = {}
 
-    @property
-    def sizes(self) -> list[int]:
-        return [int(np.prod(shape)) for shape in self.shapes]
-
-    @property
-    def inputs(self) -> list[Any]:
-        return [*self.data.values(), *self.values, *self.states]
+    def equals(self, other: Program) -> bool:
+        """Return True if both compute the same from the same data and parameters."""
+        ours, theirs = ([p.names, [*p.data], p.heavy_tails, p.by_size, p.parameters] for p in (self, other))
+        inputs = ([*p.data.values(), p.theta, p.flawless] for p in (self, other))
+        return ours == theirs and equal_computations(self.outputs, other.outputs, *inputs)
 
     def values_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the graph's data, by name, in its types."""
+        """Return the values of the program's data, by name, in its types."""
         return {
             k: np.asarray(data[k]).astype(v.dtype, order="C", casting="same_kind")
             for k, v in self.data.items()
         }
 
-    def same(self, other: Graph) -> bool:
-        """Return True if both graphs compute the same from the same data and parameters."""
-        ours, theirs = (
-            [[v.name for v in g.inputs], g.shapes, g.heavy_tails, g.by_size, g.parameters]
-            for g in (self, other)
-        )
-        return ours == theirs and equal_computations(self.outputs, other.outputs, self.inputs, other.inputs)
-
-
-class Program:
-    """Functions of a part, whose last arguments are data, so that equal models share one program.
-
-    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points and
-    states, `log_densities` the log densities given errors, (K,), and `log_flawless` that without errors. The
-    first two are made when they are first called, once for NumPy and once for Numba.
-    """
-
-    cache: ClassVar[list[Program]] = []
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, data, d = graph, [*graph.data.values()], sum(graph.sizes)
-        self._theta = theta = pt.tensor("theta", dtype="float64", shape=(d,))
-        flawless = pt.scalar("flawless", dtype="int64")
-        places = zip(graph.values, graph.shapes, np.cumsum(graph.sizes), graph.sizes, strict=True)
-        replacements = {v: theta[end - k : end].reshape(shape) for v, shape, end, k in places}
-        replacements |= dict.fromkeys(graph.states, flawless)
-        density, log_flawless, *outputs = graph.outputs
-        density, *outputs = clone_replace([density, *outputs], replacements)
-        self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
-        thetas, states = (
-            pt.tensor("thetas", dtype="float64", shape=(None, d)),
-            pt.vector("states", dtype="int64"),
-        )
-        batch = zip(outputs, vectorize_graph(outputs, {theta: thetas, flawless: states}), strict=True)
-        # what depends on no parameter has no axis of points yet
-        many = [b if b.ndim > v.ndim else pt.repeat(b[None], thetas.shape[0], axis=0) for v, b in batch]
-        self._symbolic = {
-            "many": ([thetas, states, *data], many),
-            "log_densities": ([thetas, *data], vectorize_graph(self._density, {theta: thetas})),
-        }
-        self.log_flawless = _make_function(data, log_flawless, NUMPY)
-        self._functions: dict[tuple[str, bool], Any] = {}
+    def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
+        """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
+        replacements = dict(zip(self.data.values(), data, strict=True))
+        replacements |= {self.theta: theta, self.flawless: pt.constant(0, dtype="int64")}
+        return graph_replace(self.outputs[0], replacements, strict=False)
 
     def compute(self, name: str, by_numba: bool, *values: Any) -> Any:
-        """Return the outputs of `many` or of `log_densities`."""
+        """Return the outputs of one of two functions of K points, each made when it is first called.
+
+        `log_densities` of points and data are log densities given errors, (K,). `many` of points, states and
+        data are log prior, quantities and parameters.
+        """
         if (name, by_numba) not in self._functions:
-            made = _make_function(*self._symbolic[name], "NUMBA" if by_numba else NUMPY)
-            self._functions[name, by_numba] = made
+            self._functions[name, by_numba] = self._compile(name, "NUMBA" if by_numba else NUMPY)
         with np.errstate(all="ignore"):  # as compiled functions do, in tails far from any draw
             return self._functions[name, by_numba](*values)
+
+    def _compile(self, name: str, mode: Any) -> Any:
+        thetas = pt.tensor("thetas", dtype="float64", shape=(None, *self.theta.type.shape))
+        states, data = pt.vector("states", dtype="int64"), [*self.data.values()]
+        if name == "log_densities":
+            density = self.log_density(self.theta, data)
+            inputs, outputs = [thetas], vectorize_graph(density, {self.theta: thetas})
+        else:
+            inputs, of_point = [thetas, states], self.outputs[2:]
+            batch = vectorize_graph(of_point, {self.theta: thetas, self.flawless: states})
+            # what depends on no parameter has no axis of points yet
+            outputs = [
+                b if b.ndim > v.ndim else pt.repeat(b[None], thetas.shape[0], axis=0)
+                for v, b in zip(of_point, batch, strict=True)
+            ]
+        with building(), warnings.catch_warnings():
+            # without a C compiler, PyTensor warns of a limit that Numba's compiler does not have
+            warnings.filterwarnings("ignore", "Loop fusion failed")
+            options = {"mode": mode, "trust_input": True, "on_unused_input": "ignore"}
+            return pytensor.function([*inputs, *data], outputs, **options)
 
     def check(self, start: FloatArray, data: Sequence[Any], lengths: Mapping[str, int], name: str) -> None:
         """Compute the functions where samplers start, and refuse a part that breaks its contract."""
@@ -260,51 +239,23 @@ class Program:
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
-        check_values({k: v[0] for k, v in zip(self.graph.by_size, outputs, strict=False)}, lengths, name)
+        check_values({k: v[0] for k, v in zip(self.by_size, outputs, strict=False)}, lengths, name)
         if not np.isfinite(density):
             raise DataError(f"the log density of {name} is {density} where its sampler starts")
-
-    def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
-        """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
-        replacements = dict(zip(self.graph.data.values(), data, strict=True))
-        return graph_replace(self._density, {self._theta: theta, **replacements}, strict=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A part without data: a program, parameters of priors, and the `start` of samplers, (d,)."""
-
-    program: Program
-    hyperparameters: dict[str, Any]
-    start: FloatArray
-    for_all_data: bool
-
-    @classmethod
-    def of(cls, part: ModelPart, data: Mapping[str, Any]) -> Prepared:
-        """Build the graph of a part, and its program unless an equal graph has one."""
-        model, by_size = own_model(part, data)
-        point = model.initial_point()
-        graph = Graph.of(model, by_size, point, title(part))
-        hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
-        start = np.concatenate([np.ravel(point[v.name]) for v in graph.values]).astype(float)
-        program = next((program for program in Program.cache if program.graph.same(graph)), None)
-        if program is None:
-            program, lengths = Program(graph), {dim: len(values) for dim, values in coords(data).items()}
-            program.check(
-                start, [*graph.values_of({**data, **hyperparameters}).values()], lengths, title(part)
-            )
-            Program.cache.append(program)
-        return cls(program, hyperparameters, start, all(None not in v.type.shape for v in model.free_RVs))
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A compiled part with its data, in which `informed` replaces its prior if given."""
+    """A program with the data of a part, parameters of priors among them, and the `start` of samplers, (d,).
 
-    cache: ClassVar[dict[Any, Prepared]] = {}
+    `informed` replaces its prior if given.
+    """
 
-    prepared: Prepared
+    cache: ClassVar[dict[Any, CompiledPart]] = {}
+
+    program: Program
     data: dict[str, Any]
+    start: FloatArray
     informed: InformedPrior | None = None
 
     @classmethod
@@ -315,37 +266,44 @@ class CompiledPart:
             if isinstance(part, PlacedPart):  # one program serves all informed priors
                 part, informed = PlacedPart(part.place, part.part), part.informed
             key = content(part)
-            prepared = cls.cache.get(key)
-            if prepared is None:
-                with building():
-                    prepared = Prepared.of(part, data)
-                if key is not None and prepared.for_all_data:
-                    cls.cache[key] = prepared
-            values = prepared.program.graph.values_of({**data, **prepared.hyperparameters})
-            return cls(prepared, values, informed)
+            found = cls.cache.get(key)
+            if found is None:
+                found, for_all_data = cls._build(part, data)
+                if key is not None and for_all_data:
+                    cls.cache[key] = found
+            values = found.program.values_of({**data, **found.data})
+            start = found.start if informed is None else informed.centre
+            return cls(found.program, values, start, informed)
 
-    @property
-    def program(self) -> Program:
-        return self.prepared.program
-
-    @property
-    def start(self) -> FloatArray:
-        """θ from which samplers start, (d,)."""
-        return self.prepared.start if self.informed is None else self.informed.centre
+    @classmethod
+    def _build(cls, part: ModelPart, data: Mapping[str, Any]) -> tuple[CompiledPart, bool]:
+        """Return a part whose data are parameters of priors alone, and whether it serves all data."""
+        with building():
+            model, by_size = own_model(part, data)
+            point, name = model.initial_point(), title(part)
+            program, own = Program(model, by_size, point, name), {v.name: v for v in model.data_vars}
+            priors = {k: v.get_value() for k, v in own.items() if k not in data}
+            start = np.concatenate([np.ravel(point[v.name]) for v in model.continuous_value_vars])
+            equal = next((one for one in Program.cache if one.equals(program)), None)
+            if equal is None:
+                lengths = {dim: len(values) for dim, values in coords(data).items()}
+                program.check(start, [*program.values_of({**data, **priors}).values()], lengths, name)
+                Program.cache.append(program)
+            for_all_data = all(None not in v.type.shape for v in model.free_RVs)
+            return cls(equal or program, priors, start.astype(float)), for_all_data
 
     @property
     def coordinates(self) -> list[str]:
         """Names of the parameters of the coordinates of θ."""
-        graph = self.program.graph
-        return [v.name for v, k in zip(graph.values, graph.sizes, strict=True) for _ in range(k)]
+        return self.program.names
 
     @property
     def heavy_tails(self) -> list[tuple[IntArray, float, float]]:
         """Coordinates of each parameter with a t prior, and its location and scale."""
-        names, priors = np.array(self.coordinates), self.program.graph.heavy_tails
+        names = np.array(self.coordinates)
         return [
             (np.flatnonzero(names == name), float(self.data[at]) if at else 0.0, float(self.data[scale]))
-            for name, (at, scale) in priors.items()
+            for name, (at, scale) in self.program.heavy_tails.items()
         ]
 
     def _compute(self, name: str, *values: Any) -> Any:
@@ -360,29 +318,27 @@ class CompiledPart:
     @cached_property
     def log_flawless(self) -> float:
         """Log joint density of the data and of the state without any error."""
-        if not self.program.graph.states:
-            return -np.inf
-        with COMPILER:
-            return float(self.program.log_flawless(*self.data.values()))
-
-    def flawless(self, log_evidence: float) -> float:
-        """Return the posterior probability of no error, from the log evidence given that there are errors."""
-        odds = self.log_flawless - log_evidence
-        return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
+        values = {symbol: self.data[name] for name, symbol in self.program.data.items()}
+        with building():
+            return float(self.program.outputs[1].eval(values, mode=NUMPY, on_unused_input="ignore"))
 
     def drawn(
         self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any
     ) -> ParameterDraws:
-        """Return draws at each θ, (chain, draw, d), some of them without any error."""
-        flawless, evidence = self.flawless(log_evidence), float(np.logaddexp(log_evidence, self.log_flawless))
-        states = np.zeros(thetas.shape[:2], dtype=np.int64)
+        """Return draws at each θ, (chain, draw, d), some of them without any error.
+
+        `log_evidence` is that given that there are errors.
+        """
+        evidence = np.logaddexp(log_evidence, self.log_flawless)
+        states, odds = np.zeros(thetas.shape[:2], dtype=np.int64), self.log_flawless - log_evidence
+        flawless = float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
         if flawless > 0:
             states[...] = rng.random(states.shape) < flawless
-        return ParameterDraws(thetas, states, log_evidence=evidence, **about)
+        return ParameterDraws(thetas, states, log_evidence=float(evidence), **about)
 
     def evaluated(self, drawn: ParameterDraws, index: Any = slice(None)) -> PartDraws:
         """Return draws at an index of both axes, with their quantities and parameters."""
-        thetas, states, program = drawn.thetas[index], drawn.states[index], self.program
+        thetas, states = drawn.thetas[index], drawn.states[index]
         shape, flat = states.shape, np.column_stack([thetas.reshape(states.size, -1), states.ravel()])
         # Resampled draws repeat one after the other. Each is computed once.
         new = np.concatenate([[True], (flat[1:] != flat[:-1]).any(axis=1)])[: len(flat)]
@@ -391,10 +347,10 @@ class CompiledPart:
         log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
         if self.informed is not None:
             log_prior = log_prior + self.informed.log_ratio(thetas)
-        n, graph = len(program.graph.by_size), program.graph
+        n = len(self.program.by_size)
         return PartDraws(
-            dict(zip(graph.by_size, values[:n], strict=True)),
-            dict(zip(graph.parameters, values[n:], strict=True)),
+            dict(zip(self.program.by_size, values[:n], strict=True)),
+            dict(zip(self.program.parameters, values[n:], strict=True)),
             log_prior,
             drawn.khat,
             drawn.problems,
@@ -412,7 +368,12 @@ def draw_from_prior(
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
         values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
-        drawn = _draw_values(values, free, draws, rng)
+        if set(free).isdisjoint(ancestors([v for one in free for v in one.owner.inputs])):
+            # all draws at once: PyMC's loop takes 4 s for 4,000 draws of the default model
+            repeated = {v: change_dist_size(v, (draws,), expand=True) for v in free}
+            drawn = pm.draw(vectorize_graph(values, repeated), random_seed=rng, mode=NUMPY)
+        else:  # PyTensor 3.3 refuses to repeat vectors that depend on other variables
+            drawn = pm.draw(values, draws, random_seed=rng, mode=NUMPY)
     if model.potentials:
         warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
@@ -425,20 +386,6 @@ def draw_from_prior(
     if compiled.informed is not None:
         theta = compiled.informed.draws(draws, rng)[None]
     return compiled.evaluated(ParameterDraws(theta, states, -np.inf))
-
-
-def _draw_values(
-    values: list[Any], variables: Sequence[Any], draws: int, rng: np.random.Generator
-) -> list[FloatArray]:
-    """Return independent draws of `values`, (draws, ...), which are functions of random `variables`."""
-    drawn: list[FloatArray]
-    if set(variables).isdisjoint(ancestors([v for one in variables for v in one.owner.inputs])):
-        # all draws at once: PyMC's loop takes 4 s for 4,000 draws of the default model
-        repeated = {v: change_dist_size(v, (draws,), expand=True) for v in variables}
-        drawn = pm.draw(vectorize_graph(values, repeated), random_seed=rng, mode=NUMPY)
-    else:  # PyTensor 3.3 refuses to repeat vectors that depend on other variables
-        drawn = pm.draw(values, draws, random_seed=rng, mode=NUMPY)
-    return drawn
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)
@@ -457,10 +404,3 @@ def content(value: Any) -> Any:
     else:
         return (type(value), value) if isinstance(value, PLAIN) else None
     return None if None in keys else (type(value), *keys)
-
-
-def _make_function(inputs: list[Any], outputs: Any, mode: Any) -> Any:
-    with building(), warnings.catch_warnings():
-        # without a C compiler, PyTensor warns of a limit that Numba's compiler does not have
-        warnings.filterwarnings("ignore", "Loop fusion failed")
-        return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")

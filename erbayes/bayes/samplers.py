@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from arviz_stats.base import array_stats
-from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, whole
@@ -42,14 +42,20 @@ class NotConverged(UserWarning):
     """Warning that a fit is unreliable, with the reasons."""
 
 
-def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
-    """Return the problems of chains, (chain, draw, k), with remedies: high R-hat or few effective draws.
+def problems_of_chains(
+    chains: FloatArray, names: list[str], probability: float = 1.0, diverging: int = 0
+) -> list[str]:
+    """Return the problems of chains, (chain, draw, k), with remedies: they diverge, or do not mix.
 
     A model of probability p needs p times the effective draws, and may have 1/p times the R² - 1.
     """
+    problems = []
+    if diverging * probability > DIVERGENT * chains[..., 0].size:
+        problems = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
+    if len(chains) < 2:
+        return problems
     (r_hat, worst), (effective, slowest) = mixing(chains, names)
     largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
-    problems = []
     if r_hat > largest:
         problems.append(f"R-hat {r_hat:.3f} of {worst} above {largest:.4g}: raise tune and draws")
     if effective < fewest:
@@ -67,23 +73,6 @@ def mixing(chains: FloatArray, names: list[str]) -> tuple[tuple[float, str], tup
     return (float(r_hat[worst]), names[worst]), (float(ess[slowest]), names[slowest])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chains:
-    """Draws of NUTS, `thetas`, (chain, draw, d), with its `statistics` under ArviZ's names, (chain, draw)."""
-
-    thetas: FloatArray
-    statistics: dict[str, Any]
-
-    def problems(self, part: CompiledPart, probability: float) -> list[str]:
-        """Return the problems of the chains of a model with this posterior probability, with remedies."""
-        problems, diverging = [], int(np.sum(self.statistics.get("diverging", 0)))
-        if diverging * probability > DIVERGENT * self.thetas[..., 0].size:
-            problems = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
-        if len(self.thetas) > 1:
-            problems += problems_of_chains(self.thetas, part.coordinates, probability)
-        return problems
-
-
 SAME = ("diverging", "n_steps", "step_size", "energy", "energy_error", "max_energy_error")
 STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
     "depth": "tree_depth",
@@ -94,73 +83,43 @@ STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
 """Names of statistics of NUTS in ArviZ, by their names in nutpie."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Whitened:
-    """The density of a part as a function of z, (d,), with the parameters θ = centre + root z."""
+def pack(values: Iterable[Any]) -> FloatArray:
+    """Return arrays as one vector, because nutpie needs seconds to compile each datum.
 
-    compiled: ClassVar[dict[Program, tuple[Packing, Any]]] = {}
-
-    part: CompiledPart
-    centre: FloatArray
-    root: FloatArray
-
-    def thetas(self, z: FloatArray) -> FloatArray:
-        """Return the parameters at each z, (chain, draw, d)."""
-        return self.centre + z @ self.root.T
-
-    @property
-    def values(self) -> list[Any]:
-        return [self.centre, self.root, *self.part.data.values()]
-
-    def packed_density(self, z: Any) -> tuple[Any, Packing]:
-        """Return the log density at a symbolic z, and a `Packing` of the symbols of its data."""
-        centre, root = pt.vector("centre"), pt.matrix("root")
-        data = [v.clone() for v in self.part.program.graph.data.values()]
-        density = self.part.program.log_density(centre + (root * z).sum(axis=-1), data)
-        return density, Packing([centre, root, *data])
-
-    def for_nutpie(self) -> Any:
-        """Return the density as a model of nutpie, which is compiled once for all data of such parts."""
-        import nutpie
-
-        program = self.part.program
-        if program not in self.compiled:
-            with pm.Model() as model:
-                # a graph of packed data is compiled once for all samples
-                density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
-                packed = pm.Data("packed", packing.vector(self.values))
-                pm.Potential("density", packing.unpacked(density, packed))
-            self.compiled[program] = packing, nutpie.compile_pymc_model(model)
-        packing, compiled = self.compiled[program]
-        return compiled.with_data(packed=packing.vector(self.values))
+    First are the places where the arrays begin and end, then the lengths of their rows.
+    """
+    arrays = [np.asarray(v, dtype=float) for v in values]
+    places = 2 * len(arrays) + 1 + np.cumsum([0, *(v.size for v in arrays)])
+    rows = [v.shape[-1] if v.ndim else 1 for v in arrays]
+    return np.concatenate([places, rows, *(v.ravel() for v in arrays)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Packing:
-    """All data of a graph in one vector, because nutpie needs seconds to compile each datum."""
+def unpack(packed: Any, symbols: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a symbolic vector by `pack`, with the types of symbols."""
+    k, values = len(symbols), []
+    places = packed[: 2 * k + 1].astype("int64")
+    for i, v in enumerate(symbols):
+        value = packed[places[i] : places[i + 1]] if v.ndim else packed[places[i]]
+        value = value.reshape((-1, places[k + 1 + i])) if v.ndim > 1 else value
+        values.append(value.astype(v.dtype))
+    return values
 
-    symbols: list[Any]
 
-    def vector(self, values: Sequence[Any]) -> FloatArray:
-        """Pack values: scalars, then the end of each array, then the length of its rows, then the arrays."""
-        scalars = [float(v) for v in values if not np.ndim(v)]
-        arrays = [np.asarray(v, dtype=float) for v in values if np.ndim(v)]
-        first = len(scalars) + 2 * len(arrays) + 1
-        ends = first + np.cumsum([0, *(v.size for v in arrays)])
-        rows = [float(v.shape[-1]) for v in arrays]
-        return np.concatenate([scalars, ends, rows, *(v.ravel() for v in arrays)])
+def whitened_density(program: Program, z: Any, packed: Any) -> Any:
+    """Return the log density at θ = centre + root z, symbolically. `packed` are centre, root and data."""
+    centre, root, *data = unpack(packed, [pt.vector(), pt.matrix(), *program.data.values()])
+    return program.log_density(centre + (root * z).sum(axis=-1), data)
 
-    def unpacked(self, graph: Any, vector: Any) -> Any:
-        """Return the graph with slices of a symbolic vector in place of its data."""
-        scalars = [v for v in self.symbols if not v.ndim]
-        arrays = [v for v in self.symbols if v.ndim]
-        s, k = len(scalars), len(arrays)
-        slices = {v: vector[i].astype(v.dtype) for i, v in enumerate(scalars)}
-        whole = vector[s : s + 2 * k + 1].astype("int64")
-        for i, v in enumerate(arrays):
-            array = vector[whole[i] : whole[i + 1]].astype(v.dtype)
-            slices[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
-        return graph_replace(graph, slices, strict=False)
+
+@cache
+def compile_for_nutpie(program: Program) -> Any:
+    """Compile the whitened density of a program for all its data, as a model of nutpie."""
+    import nutpie
+
+    with building(), pm.Model() as model:
+        z, packed = pm.Flat("z", shape=program.theta.type.shape), pm.Data("packed", np.zeros(1))
+        pm.Potential("density", whitened_density(program, z, packed))
+        return nutpie.compile_pymc_model(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,24 +147,31 @@ class NUTS:
         pilots = [approximated([model], PILOT_DRAWS, rng)[0] for model in part.models.values()]
         probability, draws = part.posterior([pilot.adapted.log_evidence for pilot in pilots]), {}
         for (name, model), pilot, p in zip(part.models.items(), pilots, probability, strict=True):
-            chains = self.sampled(model, pilot, rng)
-            about = {"problems": chains.problems(model, p), "statistics": chains.statistics}
-            draws[name] = model.drawn(chains.thetas, pilot.log_evidence, rng, khat=pilot.khat, **about)
+            thetas, statistics = self.sampled(model, pilot, rng)
+            diverging = int(np.sum(statistics.get("diverging", 0)))
+            problems = problems_of_chains(thetas, model.coordinates, p, diverging)
+            about = {"khat": pilot.khat, "problems": problems, "statistics": statistics}
+            draws[name] = model.drawn(thetas, pilot.log_evidence, rng, **about)
         return draws
 
-    def sampled(self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Chains:
-        """Draw a part, in coordinates in which its posterior is nearly standard normal."""
+    def sampled(
+        self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """Return draws of θ, (chain, draw, d), and their statistics under ArviZ's names, (chain, draw).
+
+        They are drawn in coordinates in which the posterior is nearly standard normal.
+        """
         import nutpie
 
-        whitened, seed = Whitened(part, posterior.centre, posterior.root), int(rng.integers(2**31))
-        with building():
-            model = whitened.for_nutpie()
+        (centre, root), seed = posterior.find_moments(), int(rng.integers(2**31))
+        packed = pack([centre, root, *part.data.values()])
         names = ("draws", "tune", "chains", "cores", "target_accept")
         settings = {name: getattr(self, name) for name in names}
+        model = compile_for_nutpie(part.program).with_data(packed=packed)
         tree = nutpie.sample(model, seed=seed, progress_bar=self.progressbar, **settings)
         stats = tree["sample_stats"].data_vars
         statistics = {STATISTICS[k]: v.to_numpy() for k, v in stats.items() if k in STATISTICS}
-        return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
+        return centre + tree["posterior"]["z"].to_numpy() @ root.T, statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +208,7 @@ class Importance:
         if refitted:
             # whitened by the points, chains need little tuning
             nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
-            thetas = nuts.sampled(model, posterior, rng).thetas
+            thetas, _ = nuts.sampled(model, posterior, rng)
         elif unreliable:
             problems = [f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws"]
         by_chain = np.logaddexp(posterior.adapted.by_chain, model.log_flawless)

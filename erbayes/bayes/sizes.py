@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor.special import softmax
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .priors import NormalPrior, Prior, StudentTPrior, shares, smooth, variable
+from .priors import NormalPrior, Prior, StudentTPrior, smooth, variable
 
 Tensors = Mapping[str, Any]
 FLOOR = 1e-300
@@ -80,8 +81,8 @@ class PredictionInformed:
         share = variable(self.larger_share, "larger_share_logit")
         median = data["log_biased_mean"] + variable(self.larger_factor, "larger_log_factor")
         z = (log_size - median) / pt.exp(variable(self.larger_spread, "larger_log_spread"))
-        larger = shares(-0.5 * z**2 - log_size + pt.log(data["width"]))
-        of_records = shares(tilted + log_size) * pm.math.sigmoid(-share) + larger * pm.math.sigmoid(share)
+        larger = softmax(-0.5 * z**2 - log_size + pt.log(data["width"]), axis=-1) * pm.math.sigmoid(share)
+        of_records = softmax(tilted + log_size, axis=-1) * pm.math.sigmoid(-share) + larger
         return pt.log(of_records + FLOOR) - log_size
 
 

@@ -245,7 +245,7 @@ class FittedTotals(Pictured):
                 "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
-        if self.draws.statistics and len(self.population.true) > 1:
+        if self.draws.statistics:
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems

@@ -41,22 +41,6 @@ TINY, NEARLY = 1e-300, 1 - 1e-15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Event:
-    """Factor of an event, observed as 1 or 0, whose `chance` is (chain, draw, k)."""
-
-    entity: IntArray
-    observed: IntArray
-    chance: FloatArray
-
-    def log_density(self) -> FloatArray:
-        p = np.clip(self.chance, TINY, NEARLY)
-        return np.asarray(np.where(self.observed, np.log(p), np.log1p(-p)))
-
-    def drawn(self, rng: np.random.Generator) -> Any:
-        return (rng.random(self.chance.shape) < self.chance).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Share:
     """Factor of a share in (0, 1), beta distributed with `mean` and `precision`, (chain, draw, k) each."""
 
@@ -103,7 +87,14 @@ class Category:
         return self.value[categorical(self.weights.reshape(-1, V), row, rng)]
 
 
-Factor = Event | Share | Category
+def event(entity: IntArray, observed: Any, chance: FloatArray) -> Category:
+    """Return the factor of an event, observed as 1 or 0, whose `chance` is (chain, draw, k)."""
+    p = np.clip(chance, TINY, NEARLY)
+    both = np.stack([p, 1 - p], axis=-1)
+    return Category(entity, np.arange(len(entity)), 1 - observed, np.array([1, 0]), both, both)
+
+
+Factor = Share | Category
 """One factor of the likelihood of what is `observed` of k sampled entities, (chain, draw, k)."""
 
 
@@ -136,7 +127,7 @@ def factors(
             of_distinct[..., None, :],
             e.draws,
         ),
-        "broken": Event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
+        "broken": event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
         "share": Share(
             broken,
             e.share[broken],
@@ -147,7 +138,7 @@ def factors(
     if "met" in by_size:
         position = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
         row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
-        by_name["met"] = Event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins])
+        by_name["met"] = event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins])
         by_name["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
     return {name: factor for name, factor in by_name.items() if len(factor.entity)}
 
