@@ -455,6 +455,19 @@ def test_draws_of_the_prior(fit):
     assert ((often.by_size["kept"] == 1).all(axis=-1) == (often.parameters["unbroken"] == 1)).all()
 
 
+def test_the_prior_has_all_candidate_models(fit):
+    """A quarter of prior draws are from the candidate that breaks nearly all entities, as its weight says."""
+    level = {"rarely": bayes.NormalPrior(-5.0, 0.1), "often": bayes.NormalPrior(3.0, 0.1)}
+    candidates = {name: bayes.Retention(break_level=prior, unbroken=0.0) for name, prior in level.items()}
+    model = bayes.SizeModel(retention=bayes.ModelAverage(candidates, {"rarely": 3, "often": 1}))
+    tree = bayes.fast(fit.sample, model, draws=200, rng=rng()).predictive(draws=400, rng=rng())
+    level, broken = tree["prior"]["break_level"].to_numpy(), tree["prior_predictive"]["broken"].to_numpy()
+    often = level > 0
+    assert set(np.round(level.ravel() / 4)) == {-1, 1}
+    assert often.mean() == pytest.approx(0.25, abs=0.07)
+    assert ((broken.mean(axis=-1) > 0.5) == often).mean() > 0.97
+
+
 def test_nothing_shown_is_no_variable():
     pop = populations.simulate(populations.LogNormal(1.0, 1.0), populations.Merges(0.1), 4000, rng())
     whole = bayes.fast(clusters(40, 5, pop), ONE_LAW, draws=1000, rng=rng())

@@ -12,7 +12,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
 from .contract import title
 from .importance import resampled
-from .programs import CompiledPart, ParameterDraws, PartDraws
+from .programs import CompiledPart, ParameterDraws, PartDraws, draw_from_prior
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,34 @@ def mix_draws(
         mix_common("statistics"),
         evidence,
     )
+
+
+def draw_average_from_prior(
+    part: Any, data: Mapping[str, Any], draws: int, rng: np.random.Generator
+) -> PartDraws:
+    """Draw a part from the prior, (1, draws, ...), with its candidate models in random order.
+
+    Parameters are those that all candidates have.
+    """
+    average = as_average(part)
+    counts = rng.multinomial(draws, [*average.probability.values()])
+    drawn = [
+        draw_from_prior(model, data, int(number), rng)
+        for model, number in zip(average.models.values(), counts, strict=True)
+        if number
+    ]
+    order, first = rng.permutation(draws), drawn[0]
+
+    def join(values: Sequence[FloatArray]) -> FloatArray:
+        return np.concatenate(values, axis=1)[:, order]
+
+    def join_common(field: str) -> dict[str, FloatArray]:
+        fields = [getattr(d, field) for d in drawn]
+        return {k: join([f[k] for f in fields]) for k in fields[0] if all(k in f for f in fields)}
+
+    log_prior = join([d.log_prior for d in drawn])
+    common = {name: join_common(name) for name in ("by_size", "parameters")}
+    return replace(first, **common, log_prior=log_prior)
 
 
 def _mean_log_prior(part: CompiledPart) -> float:

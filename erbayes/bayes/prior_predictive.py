@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +19,9 @@ from ..units.units import histogram
 from .data import data_of_prediction
 from .error_models import Leakage
 from .model import RETENTION, SIZES, SizeModel, need_model
-from .model_average import ModelAverage, as_average
+from .model_average import ModelAverage, draw_average_from_prior
 from .population import join_and_complete
 from .priors import NormalPrior
-from .programs import PartDraws, draw_from_prior
 from .samplers import need_draws
 from .sharing import place_on_grids
 from .totals import COMPLETED, applied, count_completed_links
@@ -73,7 +72,7 @@ def prior(
     data = data_of_prediction(known)
     if model.borrowed is not None:
         data = place_on_grids(data, model.borrowed.data)
-    parts = {place: _draw_part(part, data, number, rng) for place, part in model.tied.items()}
+    parts = {place: draw_average_from_prior(part, data, number, rng) for place, part in model.tied.items()}
     _, population = join_and_complete(parts, data, rng)
     linked = population.true[0] > 0
 
@@ -86,28 +85,6 @@ def prior(
         return count_completed_links(known_column, population, data["predicted_links"])[:, linked]
 
     return applied(metrics, total)
-
-
-def _draw_part(part: Any, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
-    """Draw a part from the prior, (1, draws, ...), with its candidate models in random order."""
-    average = as_average(part)
-    counts = rng.multinomial(draws, [*average.probability.values()])
-    drawn = [
-        draw_from_prior(model, data, int(number), rng)
-        for model, number in zip(average.models.values(), counts, strict=True)
-        if number
-    ]
-    order, first = rng.permutation(draws), drawn[0]
-
-    def join(values: list[FloatArray]) -> FloatArray:
-        return np.concatenate(values, axis=1)[:, order]
-
-    return replace(
-        first,
-        by_size={k: join([d.by_size[k] for d in drawn]) for k in first.by_size},
-        parameters={},
-        log_prior=join([d.log_prior for d in drawn]),
-    )
 
 
 Range = tuple[float, float]

@@ -23,9 +23,9 @@ from .._internal.arrays import FloatArray, IntArray, Seed, generator
 from .contract import DATA, dimensions
 from .data import SampledEntities
 from .grid import nearest
+from .model_average import draw_average_from_prior
 from .population import chance_undrawn
 from .predicted import expect_predicted_clusters
-from .programs import draw_from_prior
 from .totals import FittedTotals
 
 DIMS = {
@@ -245,11 +245,11 @@ class FittedTree(FittedTotals):
 
         Groups prior_predictive, from this number of draws, and posterior_predictive, from those of the fit,
         have the variables of observed_data: sizes of the distinct entities of a sample by this design, and
-        others given the sampled sizes. Group log_likelihood has each variable separately, and prior has
-        parameters.
+        others given the sampled sizes. Group log_likelihood has each variable separately, and prior has the
+        parameters that all candidate models of a part have.
         """
         rng, data = generator(rng), self.evidence.data
-        prior = [draw_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
+        prior = [draw_average_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         of_prior = factors(self.evidence.entities, data, by_size)
         groups = {
