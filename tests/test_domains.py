@@ -350,8 +350,7 @@ def test_weights_and_sizes_stay_those_of_whole_units():
     np.testing.assert_array_equal(found.sample.units.size, sample.units.size)
 
 
-@pytest.mark.slow
-def test_engines_have_names_in_groups_and_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
+def test_engines_have_names_in_groups():
     true, pred, group = population(3)
     sample, group = census(true, pred), dict(enumerate(group))
     sample = eb.Sample(sample.units, eb.UniformClusters())
@@ -367,6 +366,14 @@ def test_engines_have_names_in_groups_and_a_size_model_is_refused_before_it_is_f
     both = eb.compare(predictions, dict(enumerate(true)), eb.UniformClusters(), LINK_METRICS)
     named, made = (compare_by_domain(both, group, LINK_METRICS, engine=e) for e in ("jackknife", Jackknife()))
     pd.testing.assert_frame_equal(named.table(), made.table())
+
+
+@pytest.mark.slow
+def test_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
+    true, pred, group = population(3)
+    sample, group = eb.Sample(census(true, pred).units, eb.UniformClusters()), dict(enumerate(group))
+    predictions = {"old": dict(enumerate(pred)), "new": dict(enumerate(true))}
+    both = eb.compare(predictions, dict(enumerate(true)), eb.UniformClusters(), LINK_METRICS)
     bayes = pytest.importorskip("erbayes.bayes")
     monkeypatch.setattr(bayes.Modelled, "fitted", None)
     for engine in ("size model", "pool"):
