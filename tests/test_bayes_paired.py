@@ -163,3 +163,18 @@ def test_the_difference_covers_the_truth_and_is_shorter_than_of_independent_fits
     assert row.lower < truth[1] - truth[0] < row.upper < 0
     first, second = found.joint.flat[:, 1], found.joint.flat[:, 5]
     assert row.sd < np.sqrt(first.var() + second.var())
+
+
+def test_a_standard_error_is_no_longer_than_what_is_possible():
+    """One record of many, left alone: both engines know to a hair what that can change."""
+    again = GOOD.copy()
+    again.iloc[np.flatnonzero(~TRUE.isin(DRAWN))[0]] = -5.0 + GOOD.max() + 99
+    both = eb.compare(
+        {"good": GOOD, "again": again},
+        LABELS,
+        eb.UniformRecords(DRAWN),
+        [P],
+        engine=bayes.Modelled(draws=400),
+    )
+    row = both.differences().iloc[0]
+    assert 0 < row.sd <= (row.upper - row.lower) / 2 + 1e-12 and row.upper - row.lower < 0.01

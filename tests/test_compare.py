@@ -181,3 +181,16 @@ def test_a_sentence_says_which_prediction_is_above():
     assert third.startswith("In b3-recall, same and old cannot be told apart (difference ")
     backwards = eb.compare({n: by[n] for n in ("new", "old")}, labels, eb.UniformClusters(), "b3-recall")
     assert backwards.sentence().startswith(f"In b3-recall, old is below new by {row.estimate:.4f} ")
+
+
+def test_a_difference_has_no_sentence_of_a_metric():
+    """It would say that ".01 of the links are right"."""
+    old, new, truth = two()
+    labels = truth[truth.isin(sorted(truth.unique())[:9])]
+    asked = ["precision", "b3-recall", "adjusted-rand"]
+    both = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), asked)
+    with pytest.raises(
+        eb.DataError, match="these are differences in 'pairwise-precision', 'b3-recall', 'adjusted-rand':"
+    ):
+        both.subtract("old", "new").sentence()
+    assert "right" in both["new"].sentence()

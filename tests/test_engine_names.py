@@ -32,7 +32,7 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
     sample = eb.Sample(
         eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
     )
-    wanted = engine(sample, F1, rng=SEED).table(0.95).iloc[0]
+    wanted = eb.estimate(sample, metrics=F1, engine=engine, rng=SEED).table(0.95).iloc[0]
     for column in ("estimate", "lower", "upper"):
         np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
     assert found["kind"] == wanted["kind"]

@@ -164,6 +164,23 @@ def test_advice_where_the_largest_clusters_are_out_of_reach():
     assert type(choose_engine(sample, [P])[0]).__name__ == "PooledModel"
 
 
+@pytest.mark.slow
+def test_advice_under_draws_that_no_size_model_takes():
+    """Chances of one's own, strata and blocks are not those of sizes, also where a few units carry all."""
+    pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
+    units = eb.measure(pred, labels := {i: i // 2 for i in range(60)})
+    strata = np.where(np.arange(30) < 10, "a", "b")
+    designs = [eb.KnownWeights(np.full(30, 2.0)), eb.Stratified(strata, {"a": 20, "b": 40})]
+    samples = [eb.Sample(units, design) for design in designs]
+    blocks = {i: i // 20 for i in range(120)}
+    samples.append(eb.Sample(eb.measure(pred, labels, blocks=blocks), eb.UniformClusters()))
+    for sample in samples:
+        engine, why = choose_engine(sample, [P, R])
+        assert engine == Jackknife() and "no size model has such metrics or draws" in why
+        with pytest.warns(eb.Alarm, match="The jackknife was taken"):
+            assert np.isfinite(eb.estimate(sample, metrics=[P], engine="advised").estimate).all()
+
+
 def test_the_advised_engine_gives_what_it_names_and_says_so():
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")

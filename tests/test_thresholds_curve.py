@@ -21,6 +21,9 @@ from erbayes.large.duckdb import DuckTable
 from erbayes.metrics.simultaneous import simultaneous_level
 from erbayes.metrics.unseen import Unseen
 
+NOWHERE = np.zeros((1, 2))
+"""No unreached links can move an estimate."""
+
 
 def matcher(entities=120, seed=1):
     """Entities of one to four records, edges inside them with high scores, and edges to others with low ones."""
@@ -149,8 +152,8 @@ def test_the_set_of_two_thresholds_is_a_test_of_their_difference():
     x, z = np.array([0.8, 0.9]), norm.ppf(0.95)
     # the standard error of the difference decides: 0.1 is z standard errors where sd = 0.1 / z
     cov = [np.diag([v / 2, v / 2]) for v in ((0.1 / z / 0.97) ** 2, (0.1 / z / 1.03) ** 2)]
-    assert _keep_best(x, cov[0], 0.95, False).tolist() == [True, True]
-    assert _keep_best(x, cov[1], 0.95, False).tolist() == [False, True]
+    assert _keep_best(x, cov[0], 0.95, False, NOWHERE, NOWHERE).tolist() == [True, True]
+    assert _keep_best(x, cov[1], 0.95, False, NOWHERE, NOWHERE).tolist() == [False, True]
 
 
 def test_the_set_of_many_by_a_plain_simulation():
@@ -166,13 +169,46 @@ def test_the_set_of_many_by_a_plain_simulation():
         drawn = np.max([(z[:, j] - z[:, k]) / s for j, s in zip(others, se, strict=True)], axis=0)
         margin.append(np.quantile(drawn, 0.95) - worst)
     assert min(np.abs(margin)) > 0.05 and 1 < (np.array(margin) > 0).sum() < 11
-    assert _keep_best(x, cov, 0.95, False).tolist() == [g > 0 for g in margin]
+    assert _keep_best(x, cov, 0.95, False, NOWHERE, NOWHERE).tolist() == [g > 0 for g in margin]
+
+
+def test_a_threshold_stays_whose_links_no_draw_reaches():
+    """One false giant holds most links of the loose threshold, and no draw of 40 has met it."""
+    rng = np.random.default_rng(0)
+    true = pd.Series(np.repeat(np.arange(3000), rng.integers(1, 7, 3000)))
+    alone = rng.random(len(true)) < 0.06
+    strict = true.where(~alone, 10_000 + np.arange(len(true)))
+    loose = true.where(~true.isin(rng.choice(3000, 60, False)), 9_999)
+    stayed = []
+    for seed in range(15):
+        drawn = true.sample(40, replace=True, random_state=seed).to_numpy()
+        labels, design = true[true.isin(drawn)], eb.UniformRecords(drawn)
+        curve = eb.thresholds({2: strict, 1: loose}, labels, design, "pairwise-f1")
+        stayed.append(2 in curve.best()["threshold"].tolist())
+    assert all(stayed), "the strict threshold is the best, and 4 samples of 15 lost it"
+
+
+def test_what_no_draw_reaches_keeps_a_threshold_by_hand():
+    """The first gains by .05 at most and the second loses by .1: as certain arms, and as those of chance."""
+    x, cov = np.array([0.7, 0.9]), np.diag([0.03**2, 0.03**2])
+    parts, apart = np.array([[0.0, 0.05], [0.1, 0.0]]), 0.2 / (0.03 * 2**0.5)
+    assert apart > 4 and _keep_best(x, cov, 0.95, False, NOWHERE, NOWHERE).tolist() == [False, True]
+    assert _keep_best(x, cov, 0.95, False, parts, NOWHERE).all(), "a gap of .05 is 1.2 standard errors"
+    assert not _keep_best(x, cov, 0.95, False, parts[::-1], NOWHERE).all(), "these cannot close the gap"
+    for factor, stays in ((1.8, False), (2.2, True)):
+        se = np.hypot(0.03 * 2**0.5, factor * np.hypot(0.1, 0.05) / norm.ppf(0.975))
+        assert (0.2 / se < norm.ppf(0.95)) == stays
+        assert _keep_best(x, cov, 0.95, False, NOWHERE, factor * parts).all() == stays
 
 
 def test_thresholds_that_no_draw_tells_apart_stay_together():
     cov = np.full((3, 3), 0.01)
-    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, False).all()
-    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, True).tolist() == [False, False, True]
+    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, False, NOWHERE, NOWHERE).all()
+    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, True, NOWHERE, NOWHERE).tolist() == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_errors_that_no_draw_has_shown_may_decide_which_is_best():

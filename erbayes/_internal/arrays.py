@@ -26,6 +26,11 @@ def generator(rng: Any) -> np.random.Generator:
         ) from error
 
 
+def draw_seed(rng: Any) -> int:
+    """Return the seed of all that one call computes: doors that use it agree on the answer of an engine."""
+    return int(generator(rng).integers(2**32))
+
+
 def label_components(left: IntArray, right: IntArray, nodes: int) -> IntArray:
     """Return the connected component of each node of a graph, (nodes,), from both ends of its edges, (e,)."""
     from scipy.sparse import coo_array  # not above, since the shell starts without it

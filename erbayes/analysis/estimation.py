@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._internal.arrays import Seed, generator
+from .._internal.arrays import Seed, draw_seed
 from .._internal.errors import Alarm, DataError
 from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
@@ -123,7 +123,7 @@ def estimate(
     cluster-recall        0.664  0.037  0.589  0.734  Beta
     """
     # one seed, as in `side_by_side`, whose rows are then those of this function
-    metrics, seed = resolve_metrics(metrics), int(generator(rng).integers(2**32))
+    metrics, seed = resolve_metrics(metrics), draw_seed(rng)
     if isinstance(prediction, Sample):
         _refuse_second_sample(labels, design, blocks, frame)
         sample = prediction

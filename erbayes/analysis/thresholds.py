@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
@@ -46,6 +47,7 @@ from ..metrics.definitions import (
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Explorable, Normal
+from ..metrics.unseen import NOTABLE, measure_parts
 from ..units.edges import Edges
 from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
@@ -160,7 +162,9 @@ class Curve(Explorable):
         with s_jk the standard error of the difference and q_k a quantile of the largest of (Z_j - Z_k)/s_jk
         over j. Only the best threshold has to stay, so that no correction for many k is needed. Each estimate
         has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw
-        has shown may be at one threshold and not at another. Below ten effective draws a threshold stays.
+        has shown may be at one threshold and not at another. Links that no draw reaches may be right at j and
+        wrong at k, or the reverse, and allow for that as intervals do (`widen`). Below ten effective draws a
+        threshold stays.
         """
         place = self._locate(metric)
         table, part = self.table(metric, level), self._take(place)
@@ -169,7 +173,11 @@ class Curve(Explorable):
         if known.any():
             part = part.part(np.flatnonzero(known).tolist())
             cov = part.cov + np.diag(part.unseen.spread_pseudo_draws(DEFAULT.mass))
-            stays[known] = _keep_best(part.estimate, cov, level, self._census)
+            share, support = part.unseen.unreached_share, np.array(part.support)
+            parts = measure_parts(part.estimate, share, support)
+            notable = (share > NOTABLE)[:, None]
+            certain, of_chance = np.where(notable, parts, 0.0), np.where(notable, 0.0, parts)
+            stays[known] = _keep_best(part.estimate, cov, level, self._census, certain, of_chance)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
 
@@ -280,8 +288,13 @@ def _count_needed(least: float, level: float) -> float:
     return max(CERTIFIED_FROM, log(1 - level) / log(least))
 
 
-def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> BoolArray:
-    """Return which of k thresholds stay in the set of the best, (k,), from estimates and covariances."""
+def _keep_best(
+    x: FloatArray, cov: FloatArray, level: float, census: bool, certain: FloatArray, of_chance: FloatArray
+) -> BoolArray:
+    """Return which of k thresholds stay in the set of the best, (k,), from estimates and covariances.
+
+    Unreached links may move estimates down and up by `certain` arms, (k, 2), and those `of_chance`.
+    """
     if census:
         return np.asarray(x == x.max())
     cov = np.nan_to_num(cov)
@@ -290,8 +303,10 @@ def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> Bo
     # differences that no draw shows are undecided, and rounding must not decide them
     apart = squares > 1e-12 * max(variance.max(), np.finfo(float).tiny)
     se = np.sqrt(np.where(apart, squares, np.inf))
-    worse = ((x - x[:, None]) / se).max(axis=1)
-    stays = worse <= 0
+    down, up = (of_chance / norm.ppf((1 + level) / 2)).T
+    least = x - x[:, None] - certain[:, 0] - certain[:, 1:]
+    worse = (least / np.sqrt(se**2 + down**2 + up[:, None] ** 2)).max(axis=1)
+    stays = np.asarray(worse <= 0)
     if stays.all():
         return stays
     z = draw_paths(cov)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from .._internal.arrays import IntArray, Seed, generator
+from .._internal.arrays import IntArray, Seed, draw_seed, generator
 from .._internal.errors import NotIdentified
 from ..design.sample import Sample
 from ..engine import Engine, PooledDraws
@@ -16,6 +16,7 @@ from ..engine.known_clusters import ClosedForm
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, pairwise_recall
 from ..metrics.unseen import stack_components
+from .data import need_design
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
 from .programs import MANY, compiled, compiled_for
@@ -52,6 +53,14 @@ class _SizeModelEngine(ABC):
     def answer(self, fit: Fit, metrics: Sequence[Metric]) -> PooledDraws:
         """Return draws of metrics, (chain, draw, k)."""
 
+    def takes(self, sample: Sample) -> bool:
+        """Return True if a size model can be fitted to a sample by its design."""
+        try:
+            need_design(sample)
+        except NotIdentified:
+            return False
+        return True
+
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
@@ -72,7 +81,7 @@ class _SizeModelEngine(ABC):
         rng, many = generator(rng), len(samples) > MANY
         engine = self.modelled._by_default(OF_CURVE) if many else self.modelled
         # the seed of the front door, so that each prediction has the answer that it has there
-        seed, answers, remarks, shuffled = int(rng.integers(2**32)), list[PooledDraws](), list[str](), None
+        seed, answers, remarks, shuffled = draw_seed(rng), list[PooledDraws](), list[str](), None
         with compiled_for(len(samples)):
             for number, sample in enumerate(samples, 1):
                 fit = engine.fitted(sample, seed)

@@ -10,7 +10,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence
 from .inputs import One
-from .lazily import named_engines, pd
+from .lazily import arrays, named_engines, pd
 from .metric_options import KindName, MetricOptions, Metrics
 from .options import flag, option, panel
 
@@ -142,7 +142,7 @@ class Engines(EngineOption, Analysis):
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
-    return named_engines.find_engine(name.value)(sample, metrics, SEED)
+    return named_engines.find_engine(name.value)(sample, metrics, arrays.draw_seed(SEED))
 
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:

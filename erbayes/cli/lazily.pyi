@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from .._internal import arrays as arrays
 from .._internal import cells as cells
 from .._internal import digits as digits
 from .._internal import files as files

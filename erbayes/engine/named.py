@@ -69,14 +69,15 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
     if sample.heap is None and not _has_heavy_tail(sample, metrics):
         reason = "no few units carry the estimates, and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
-    if sample.units.by_entity and any(map(make_size_model().identifies, metrics)):
+    model = make_size_model() if sample.units.by_entity else None
+    if model is not None and model.takes(sample) and any(map(model.identifies, metrics)):
         # the closed form misses large entities that were not drawn, and the model alone is too sure of them;
         # the pool misses less often than either, at a better interval score (benchmarks/bayes-pool.md)
         reason = "entities were drawn and a few hold most links"
         if sample.heap is not None:
             reason = "a matcher that caps may have left the heap in the predicted sizes"
         return make_pool(), _say_taken("pool of size model and closed form", reason)
-    reason = "a few units carry the estimates, and no size model has one of these metrics"
+    reason = "a few units carry the estimates, and no size model has such metrics or draws"
     return Jackknife(), _say_taken("jackknife", reason)
 
 

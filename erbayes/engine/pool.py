@@ -173,7 +173,10 @@ class PooledDifferences(PooledDraws):
     @property
     def sd(self) -> FloatArray:
         own, closed = super(PooledDifferences, self).sd, self.closed.sd
-        return self._pool(own, closed, np.maximum(own, closed))
+        # no number between two ends has a larger one than half of their distance (Popoviciu)
+        return np.minimum(
+            self._pool(own, closed, np.maximum(own, closed)), np.ptp(self.unseen.certain, axis=-1) / 2
+        )
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
         own, closed = super(PooledDifferences, self)._bound(level, kind), self.closed.interval(level)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import Seed, generator
+from .._internal.arrays import Seed, draw_seed
 from .._internal.errors import DataError, NotIdentified, need
 from ..design.sample import Sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -114,7 +114,7 @@ def side_by_side(
     metrics = resolve_metrics(metrics)
     if isinstance(results, Sample):
         # one seed for all, as at the front door, so that a row is what `estimate` returns for this engine
-        results = _run_engines(results, metrics, engines or ENGINES, int(generator(rng).integers(2**32)))
+        results = _run_engines(results, metrics, engines or ENGINES, draw_seed(rng))
     need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")

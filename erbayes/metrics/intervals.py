@@ -31,7 +31,7 @@ from .quantiles import (
     compute_t_quantiles,
     inflate_variances,
 )
-from .unseen import Unseen, widen
+from .unseen import Unseen, measure_parts, widen
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
@@ -92,9 +92,7 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) in which the unreached share may have any value of the support."""
     share, support = result.unseen.unreached_share, np.array(result.support)
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
-    with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
-        parts = share[..., None] * np.abs(support - x[..., None])
-    widened = widen(x, bounds, share, parts[..., None])
+    widened = widen(x, bounds, share, measure_parts(x, share, support)[..., None])
     # a small share shortens arms, also those that reach an end of the support, which is certain to hold
     reached = np.stack([bounds[..., 0] <= support[:, 0], bounds[..., 1] >= support[:, 1]], axis=-1)
     return np.where(reached, bounds, widened)

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._internal import digits
 from .._internal.arrays import FloatArray
-from .definitions import UNIT, Support, pairwise_precision, pairwise_recall
+from .._internal.errors import DataError, head
+from .definitions import ALL, UNIT, Support, pairwise_precision, pairwise_recall
 from .unseen import Unseen
 
 ROUNDING = 1e-9
@@ -49,6 +50,15 @@ class Described(Protocol):
 def choose_quoted(names: Sequence[str]) -> list[str]:
     """Return the metrics that sentences are about: precision and recall, or else the first two."""
     return [name for name in names if name in IN_WORDS] or list(names[:2])
+
+
+def refuse_differences(names: Sequence[str], support: Sequence[Support]) -> None:
+    """Refuse differences of metrics, which have another support, since a sentence says what a metric is."""
+    own = {metric.name: metric.support[0] for metric in ALL}
+    if some := [name for name, (low, _) in zip(names, support, strict=True) if low < own.get(name, low)]:
+        raise DataError(
+            f"these are differences in {head(some)}: the sentence() of their comparison says them in words"
+        )
 
 
 def describe_metric(

@@ -117,6 +117,13 @@ class Unseen:
         return np.asarray(self.weigh_pseudo_draws(mass) / self.effective * (self.reach**2).sum(axis=-1))
 
 
+def measure_parts(x: FloatArray, share: FloatArray, support: FloatArray) -> FloatArray:
+    """Return how far an unreached share, (..., k), can move metrics down and up, (..., k, 2)."""
+    with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
+        parts = share[..., None] * np.abs(support - x[..., None])
+    return np.where(share[..., None] > 0, parts, 0.0)
+
+
 def widen(x: FloatArray, bounds: FloatArray, share: FloatArray, parts: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) that allow any value for a `share` φ, (..., k), that no draw reaches.
 
