@@ -118,7 +118,7 @@ class Located:
             for part, there in zip([*asked, []][:2], table.axes, strict=True)
         )
         if columns and not rows:
-            return f"no column {head(columns)}; {suggest_name(str(columns[0]), table)}"
+            return f"no column {head(columns)}; {suggest_name(str(columns[0]), map(str, table))}"
         said = f"no row {head(rows or [key])}"
         if table.index.dtype.kind != "i":
             return f"{said}; rows are {head(table.index, 20)}"
