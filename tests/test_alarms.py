@@ -1,10 +1,12 @@
 """Alarms as sentences with a grade, in Python and in the words of the shell; what is known before any label."""
 
+import ast
 import copy
 import itertools
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -49,6 +51,30 @@ def test_a_warning_has_the_grade_of_its_sentence():
         eb.estimate({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}, eb.UniformClusters(), [m.pairwise_recall])
     assert [w.message.grade for w in raised if w.category is eb.Alarm] == [Grade.FAULT]
     assert eb.Alarm("plain").grade is Grade.CAUTION is eb.Alarm().grade
+
+
+def test_a_warning_points_to_the_line_of_the_user():
+    """How deep in the package it is raised is not theirs to know, and `filterwarnings` goes by their module."""
+    prediction, labels = {r: r // 2 for r in range(200)}, {r: r // 4 for r in range(80)}
+    distances = pd.DataFrame(
+        [(r, r + d, d) for r in range(0, 80, 4) for d in (1, 4)], columns=["a", "b", "score"]
+    )
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        eb.estimate(prediction, labels, eb.UniformRecords())
+        eb.compare({"old": prediction, "new": {r: r // 3 for r in range(200)}}, labels, eb.UniformRecords())
+        eb.thresholds(distances, labels, eb.UniformRecords(), ["b3-recall"], records=range(200))
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert {w.filename for w in raised} == {__file__}
+    said = {re.search(r"eb\.(\w+)", lines[w.lineno - 1])[1] for w in raised}
+    assert said == {"estimate", "compare", "thresholds"}
+
+
+def test_every_warning_of_the_package_skips_the_lines_of_the_package():
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(eb.__file__).parent.rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    warned = [text for call in calls if (text := ast.unparse(call)).startswith("warnings.warn(")]
+    assert warned and all(text.endswith(", skip_file_prefixes=PACKAGE)") for text in warned)
 
 
 def beside_a_giant(records):

@@ -681,8 +681,7 @@ def test_a_column_of_ones_own(fit, monkeypatch):
 def test_a_fit_answers_as_other_results_do(fit):
     table = fit.table()
     pd.testing.assert_frame_equal(fit.summary(0.9), fit.table(0.9))
-    row = table.loc["pairwise-recall"][:6]
-    pd.testing.assert_series_equal(fit["pairwise-recall"], row, check_series_type=False)
+    pd.testing.assert_series_equal(fit["pairwise-recall"], table.loc["pairwise-recall"][:6])
     np.testing.assert_allclose(fit.interval(0.9), fit.table(0.9)[["lower", "upper"]])
     for ax in (fit.plot(), plots.draw_forest({"model": fit})):
         np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), table["estimate"])

@@ -904,8 +904,9 @@ def test_bad_weights_are_told(fit, monkeypatch):
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 1e9)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \([\d]+ effective"
-    ):
+    ) as raised:
         bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
+    assert {w.filename for w in raised} == {__file__}, "the line of the user"
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 100.0)
     monkeypatch.setattr("erbayes.bayes.samplers.KHAT", 10.0)
     with warnings.catch_warnings():

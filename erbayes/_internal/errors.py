@@ -11,6 +11,9 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+PACKAGE = (__file__.rpartition("_internal")[0],)
+"""The folder of this package, whose lines warnings skip, so that they point to the line of the user."""
+
 
 class Remedy(Enum):
     """Remedies of errors with arguments of Python, from which `erbayes.cli.remedies` makes options."""

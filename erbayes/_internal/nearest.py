@@ -95,7 +95,7 @@ def _suggest_argument(name: str, known: list[str]) -> str:
 
 
 class Located:
-    """What `loc` of a table has, where a row that is missing is refused with those that there are."""
+    """What `loc` of a table has, where what is missing is refused with what there is."""
 
     def __init__(self, table: DataFrame) -> None:
         self._table = table
@@ -104,17 +104,28 @@ class Located:
         try:
             return self._table.loc[key]
         except KeyError:
-            index, columns = self._table.index, self._table.columns
-            named = [name for name in columns if key in self._table[name].tolist()]
-            said = f"rows are {head(index, 20)}"
-            if index.dtype.kind == "i":
-                by = (
-                    f"table().set_index({named[0]!r}) names them"
-                    if named
-                    else f"columns are {head(columns, 20)}"
-                )
-                said = f"rows have numbers; {by}"
-            raise DataError(f"no row {key!r}; {said}") from None
+            raise DataError(self._say_absent(key)) from None
+
+    def _say_absent(self, key: Any) -> str:
+        """Return what is said of rows, and perhaps columns, that are not all there."""
+        from pandas.api.types import is_list_like
+
+        table = self._table
+        by_axis = key if isinstance(key, tuple) and table.index.nlevels == 1 else (key,)
+        asked = [list(x) if is_list_like(x) else [x] for x in by_axis]
+        rows, columns = (
+            [x for x in part if x not in there and x != slice(None)]
+            for part, there in zip([*asked, []][:2], table.axes, strict=True)
+        )
+        if columns and not rows:
+            return f"no column {head(columns)}; {suggest_name(str(columns[0]), map(str, table))}"
+        said = f"no row {head(rows or [key])}"
+        if table.index.dtype.kind != "i":
+            return f"{said}; rows are {head(table.index, 20)}"
+        holding = [next((name for name in table if x in table[name].tolist()), None) for x in rows + columns]
+        named = [name for name in dict.fromkeys(holding) if name is not None]
+        by = f"table().set_index({named[0] if len(named) == 1 else named!r}) names them"
+        return f"{said}; rows have numbers; {by if named else f'columns are {head(table.columns, 20)}'}"
 
 
 class Nearest:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .._internal.arrays import Seed
 from .._internal.digits import shown
-from .._internal.errors import Alarm, DataError, Remedy, head, member
+from .._internal.errors import PACKAGE, Alarm, DataError, Remedy, head, member
 from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
@@ -243,9 +243,9 @@ def compare(
     levels = comparison.levels()
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
         for alarm in alarms(sample, metrics, levels[levels["prediction"] == name]):
-            warnings.warn(alarm.about(f"{name}: "), Alarm, stacklevel=2)
+            warnings.warn(alarm.about(f"{name}: "), Alarm, skip_file_prefixes=PACKAGE)
     for said in comparison.joint.alarms:
-        warnings.warn(said, Alarm, stacklevel=2)
+        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
     return comparison
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._internal.arrays import Seed, draw_seed
-from .._internal.errors import Alarm, DataError
+from .._internal.errors import PACKAGE, Alarm, DataError
 from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
@@ -134,7 +134,7 @@ def estimate(
     by = find_engine(engine)
     found = by(sample, metrics, seed)
     for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return found
 
 

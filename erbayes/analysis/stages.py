@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
-from .._internal.errors import Alarm, Grade, Sentence
+from .._internal.errors import PACKAGE, Alarm, Grade, Sentence
 from .._internal.tables import to_frame
 from ..design.contract import Design
 from ..design.sample import Sample
@@ -133,7 +133,7 @@ def stages(
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
     for alarm in [*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)]:
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]
     units, *looser = compared.units(labels, levels)

@@ -24,7 +24,7 @@ from scipy.stats import norm
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
-from .._internal.errors import Alarm, DataError, NotIdentified, number
+from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
 from .._internal.nearest import name_arguments
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -409,7 +409,7 @@ def thresholds(
     levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
     for alarm in table.alarms(labels):
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
     joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
     return _warn_of(_make_curve(levels, metrics, joint, samples))
@@ -418,7 +418,7 @@ def thresholds(
 def _warn_of(curve: Curve) -> Curve:
     """Warn of what the engine says of its result."""
     for said in curve.joint.alarms:
-        warnings.warn(said, Alarm, stacklevel=3)
+        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
     return curve
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray, Seed
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
+from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
 from .._internal.policies import Missing
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
@@ -267,5 +267,5 @@ def assisted(
     sample = Sample(measure(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
     for alarm in engine.of_prediction(sample) + estimates.find_alarms(sample, metrics):
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return estimates

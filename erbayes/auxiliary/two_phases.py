@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import IntArray, Seed
-from .._internal.errors import Alarm, DataError, NotIdentified, head
+from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, head
 from ..design import UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
@@ -247,5 +247,5 @@ def two_phase(
     sample = Sample(count(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
     for alarm in estimates.find_alarms(sample, metrics):
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return estimates

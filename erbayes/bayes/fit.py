@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
-from .._internal.errors import Alarm, DataError, NotIdentified, Sentence
+from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws
@@ -372,9 +372,9 @@ def _fit_and_warn(
     fit = draw_and_join(sample, model, evidence, sampler, rng)
     for alarm in out_of_balance(sample):
         known = f"{alarm} A size model relies on the known total."
-        warnings.warn(Sentence(known, alarm.grade), Alarm, stacklevel=3)
+        warnings.warn(Sentence(known, alarm.grade), Alarm, skip_file_prefixes=PACKAGE)
     if problems := fit.problems():
-        warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
+        warnings.warn("; ".join(problems), NotConverged, skip_file_prefixes=PACKAGE)
     return fit
 
 

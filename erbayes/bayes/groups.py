@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import DataError, need
+from .._internal.errors import PACKAGE, DataError, need
 from ..design.sample import Sample
 from ..metrics.definitions import MetricLike
 from ..metrics.uncertain import Draws, Estimates, Pictured
@@ -219,7 +219,7 @@ def fit_hierarchical(
             sampler = Importance(number, CHAINS)
             fits[name] = draw_and_join(sample, separate.inform(i), separate.evidence[i], sampler, rng)
             if problems := fits[name].problems():
-                warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
+                warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, skip_file_prefixes=PACKAGE)
     return HierarchicalFit(fits, separate.spread)
 
 

@@ -26,7 +26,7 @@ from pytensor.graph.traversal import ancestors, graph_inputs, toposort
 from pytensor.tensor.random.type import RandomType
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head
+from .._internal.errors import PACKAGE, DataError, head
 from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, check_values, coords, tensor, title
 from .priors import InformedPrior
 
@@ -375,7 +375,9 @@ def draw_from_prior(
         else:  # PyTensor 3.3 refuses to repeat vectors that depend on other variables
             drawn = pm.draw(values, draws, random_seed=rng, mode=NUMPY)
     if model.potentials:
-        warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
+        warnings.warn(
+            f"draws of the prior of {title(part)} ignore its potentials", skip_file_prefixes=PACKAGE
+        )
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
     for variable, value in zip(free, drawn, strict=True):
         if variable.dtype.startswith("int"):

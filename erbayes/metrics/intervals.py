@@ -111,6 +111,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
 
 def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
     """Return the kinds that suit a result, or its own kind if none does; DataError for what is no kind."""
+    need_object(kinds, "__iter__", "kinds is a list, such as [WALD]")
     for kind in kinds:
         need_object(kind, "suits", KIND)
     return [kind for kind in kinds if kind.suits(result)] or [result.kind]

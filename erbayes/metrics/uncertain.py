@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head, import_extra
-from .._internal.nearest import Nearest, suggest_name
+from .._internal.nearest import Nearest, name_arguments
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
@@ -44,23 +44,6 @@ NEGATIVE = (
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
 )
 EMPTY = "it is 0/0 in this sample, since its denominator is 0"
-
-
-class Row(pd.Series):
-    """A row of a table, which says what it has where a name is missing."""
-
-    @property
-    def _constructor(self) -> type[pd.Series]:
-        return pd.Series
-
-    if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-
-        def __getattr__(self, name: str) -> Any:
-            with suppress(AttributeError):
-                return super().__getattr__(name)
-            raise AttributeError(
-                f"a row has no attribute {name!r}; {suggest_name(name, self.index)}", name=name
-            )
 
 
 class Tabled(Nearest, ABC):
@@ -146,7 +129,7 @@ class Explorable(Pictured):
 
     def explore(self, *chosen: Any, **settings: Any) -> Figure:
         """Draw the result in HTML, with arguments of its function in `erbayes.plots`."""
-        draw = getattr(import_module("erbayes.plots"), f"explore_{self.explored}")
+        draw = name_arguments(getattr(import_module("erbayes.plots"), f"explore_{self.explored}"))
         figure: Figure = draw(self, *chosen, **settings)
         return figure
 
@@ -292,14 +275,16 @@ class Estimates(Explorable):
             if named not in self.names:
                 raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
             metric = named
-        return Row(self.table().loc[metric])
+        row = self.table().loc[metric]
+        assert isinstance(row, pd.Series)
+        return row
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __iter__(self) -> Iterator[pd.Series]:
         """Return the rows of `table()`, of which `pandas.DataFrame(estimates)` makes the table again."""
-        return (Row(row) for _, row in self.table().iterrows())
+        return (row for _, row in self.table().iterrows())
 
     def __contains__(self, metric: object) -> bool:
         with suppress(DataError):

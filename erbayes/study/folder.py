@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from .._internal.errors import DataError
+from .._internal.errors import PACKAGE, DataError
 from .._internal.files import refuse_output, replacing
 
 Words = Mapping[str, dict[str, str]]
@@ -54,7 +54,7 @@ class CellRuns:
             asked, kept = self.words[names], old[names]
             if changed := [n for n in asked if kept.get(n, asked[n]) != asked[n]]:
                 said = f"{column} {', '.join(changed)} has other settings now, and is computed again"
-                warnings.warn(f"{file}: {said}", stacklevel=5)
+                warnings.warn(f"{file}: {said}", skip_file_prefixes=PACKAGE)
                 runs = runs[~runs[column].isin(changed)]
             asked |= {name: said for name, said in kept.items() if name not in asked}
         self.stored = runs

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray, label_components
-from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Remedy, Sentence, number
+from ..._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Remedy, Sentence, number
 from ...engine.bounded_means import betting_in_strata
 from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
@@ -188,7 +188,7 @@ class _Judged(Pictured):
         read.refuse(wrong, f"{said} {cls.banded}")
         for alarm in judged.alarms():
             if alarm.grade is not Grade.NOTE:
-                warnings.warn(alarm, Alarm, stacklevel=3)
+                warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
         return judged
 
 

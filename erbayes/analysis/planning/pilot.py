@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..._internal.arrays import FloatArray, floats
-from ..._internal.errors import Alarm, DataError, Grade, Remedy, Sentence, need, need_object
+from ..._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need, need_object
 from ..._internal.nearest import name_arguments
 from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize, counts_once, draws_records
@@ -263,7 +263,7 @@ def forecast(
         _need_planned(design, name)
     source = _need_pilot(source)
     for alarm in _list_heap_alarms(designs, source, metrics):
-        warnings.warn(alarm, Alarm, stacklevel=2)
+        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     price = _compute_prices(cost, source.units.size[source.expansion.unit])
     fitted = fit_sample(source, metrics)
     totals, estimates = fitted.totals, fitted.estimates

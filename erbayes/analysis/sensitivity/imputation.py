@@ -12,7 +12,17 @@ import pandas as pd
 
 from ..._internal.arrays import Seed, generator
 from ..._internal.digits import shown as rounded
-from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, need_object, number, whole
+from ..._internal.errors import (
+    PACKAGE,
+    Alarm,
+    DataError,
+    Grade,
+    NotIdentified,
+    Sentence,
+    need_object,
+    number,
+    whole,
+)
 from ...labels.annotators.error_models import RATES, Annotator, check_rates, class_additions, impute
 from ...labels.annotators.pieces import Labelling
 from ...labels.annotators.rates import Rate, drawn
@@ -231,7 +241,7 @@ def with_errors(
             f"{absent:,} of {absent + len(given.record):,} labelled records are missing in the shown "
             "prediction, and are taken as right: give all that annotators saw"
         )
-        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, stacklevel=2)
+        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
     if isinstance(annotator, pd.DataFrame):
         rates, source = check_rates(annotator.reset_index(drop=True)), "a table of rates"
     else:
@@ -258,4 +268,4 @@ def _warn_spurious(given: Labelling, w: float) -> None:
             f"rates say that {stated:.0f} foreign clusters were added, and labels have only "
             f"{removed:.0f} pieces that can be such: the rate added is too high"
         )
-        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, stacklevel=3)
+        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray
 from ..._internal.errors import (
+    PACKAGE,
     Alarm,
     DataError,
     Grade,
@@ -373,7 +374,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         members = source.members(clusters).reset_index(drop=True)
         _refuse_change(source.known, table, members)
         if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
-            warnings.warn(Sentence(str(heap), Grade.NOTE, Remedy.LOOK), Alarm, stacklevel=2)
+            warnings.warn(Sentence(str(heap), Grade.NOTE, Remedy.LOOK), Alarm, skip_file_prefixes=PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
