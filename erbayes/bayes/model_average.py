@@ -163,8 +163,9 @@ def draw_average_from_prior(
         return {k: join([f[k] for f in fields]) for k in fields[0] if all(k in f for f in fields)}
 
     log_prior = join([d.log_prior for d in drawn])
-    common = {name: join_common(name) for name in ("by_size", "parameters")}
-    return replace(first, **common, log_prior=log_prior)
+    return replace(
+        first, by_size=join_common("by_size"), parameters=join_common("parameters"), log_prior=log_prior
+    )
 
 
 def _mean_log_prior(part: CompiledPart) -> float:
