@@ -1135,7 +1135,7 @@ def test_metrics_of_groups_are_refused_with_a_remedy():
     pop = world(records=400)
     group = pd.Series(np.where(pop.true % 2, "odd", "even"), pop.true.index)
     census = eb.Sample(eb.measure(pop.pred, pop.true), eb.UniformClusters())
-    with pytest.raises(eb.NotIdentified, match="fit a group of records as a population of its own"):
+    with pytest.raises(eb.NotIdentified, match="that has whole entities as a population of its own"):
         eb.by_domain(
             census, group, [R], prediction=pop.pred, engine=bayes.Modelled(ONE_LAW, draws=200), rng=1
         )

@@ -13,6 +13,7 @@ from erbayes import engine as engines
 from erbayes.cli.analyses import SEED
 from erbayes.metrics.intervals import WALD, Symmetric
 
+DESIGN = eb.UniformRecords()
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
 
@@ -57,11 +58,37 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
     assert "--side-by-side has engines of its own" in refused(*CALL, "--engine", "pool", "--side-by-side")
-    said = refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
-    assert "--by, --engine ask for different analyses" in said
+    assert "--by, --side-by-side ask for different" in refused(*CALL, "--side-by-side", "--by", "cluster")
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
     )
+
+
+@pytest.mark.parametrize("name", ["closed-form", "jackknife", "bootstrap", "advised"])
+def test_groups_take_an_engine(folder, name):  # noqa: F811
+    half = pd.Series(np.where(np.arange(len(PRED)) % 2, "odd", "even"), PRED.index, name="half")
+    half.rename_axis("record").to_csv(folder / "a.csv")
+    call = (*CALL, "--by", "half", "--attributes", "a.csv", "--engine", name)
+    shown = run(*call, "--format", "csv")
+    assert shown.exit_code == 0, shown.output
+    found, sample = pd.read_csv(io.StringIO(shown.stdout)), eb.Sample(eb.measure(PRED, LABELS), DESIGN)
+    wanted = eb.by_domain(sample, half, ["pairwise-f1"], prediction=PRED, engine=name, rng=SEED).table()
+    columns = ["estimate", "n_eff", "lower", "upper"]
+    np.testing.assert_allclose(found[columns].astype(float), wanted[columns], rtol=1e-9)
+    assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
+    assert ("was taken, since" in shown.stderr) is (name == "advised")
+    if name != "closed-form":
+        said = refused(*call, "--annotator-errors", "missed=1/20")
+        assert "goes with --by and --across: leave out --engine" in said
+
+
+@pytest.mark.parametrize("command", [("estimate",), ("compare", "q.csv")])
+@pytest.mark.parametrize("name", ["size-model", "pool"])
+def test_groups_by_a_size_model_are_refused_before_anything_is_read(folder, command, name, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(eb, "measure", None)
+    said = refused(*command, *CALL[1:], "--by", "half", "--attributes", "p.csv", "--engine", name)
+    assert f"--engine {name} has no groups, since an entity may lie in several: leave out --by, or" in said
+    assert "read" not in said
 
 
 def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811

@@ -115,18 +115,37 @@ def test_probabilities_near_one_have_an_axis_of_log_odds():
     x = found.thresholds
     assert x[0] == 1 and np.mean(x > 0.9) > 0.5
     inside = x[x < 1]
-    drawn = np.where(x == 1, inside.max(), x)
+    odds = 10 * inside.max() / (1 - inside.max())
+    drawn = np.where(x == 1, odds / (1 + odds), x)
     ax, figure = found.plot(), found.explore()
     assert ax.get_xscale() == "logit" and not len(ax.get_xticks(minor=True))
-    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), drawn)
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), drawn, rtol=1e-12)
     np.testing.assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
     heads = [float(text.split()[1].strip(",")) for text in figure.data[0].text]
     np.testing.assert_allclose(heads, x, atol=1e-4)
     labels = [text.get_text() for text in ax.get_xticklabels()]
-    assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999"]
-    ticks = np.array([float(label) for label in labels])
+    assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999", "1"]
+    ticks = np.array([float(label) for label in labels[:-1]] + [drawn[0]])
     np.testing.assert_allclose(ax.get_xticks(), ticks)
     np.testing.assert_allclose(figure.layout.xaxis.tickvals, np.log(ticks / (1 - ticks)))
+
+
+@pytest.mark.parametrize("ends", [[0.0], [1.0], [0.0, 1.0], []])
+def test_thresholds_of_0_and_1_have_places_and_ticks_of_their_own(ends):
+    """At the place of a neighbour, lines would fall vertically there, and 0 would be in the middle."""
+    x = np.array([0.9999, 0.99, 0.92, 0.8, *ends])
+    place, ticks = axes.spread_probabilities(x)
+    odds, labels = place / (1 - place), {label: tick for tick, label in ticks.items()}
+    np.testing.assert_array_equal(place[:4], x[:4])
+    for end, wanted in ((0.0, 0.4), (1.0, 99_990.0)):
+        np.testing.assert_allclose(odds[x == end], wanted, rtol=1e-9)
+        assert [labels[f"{end:g}"]] == [*place[x == end]] if end in ends else f"{end:g}" not in labels
+    assert [*ticks] == sorted(ticks) and {"0.9", "0.99", "0.999"} <= set(labels)
+
+
+def test_a_neighbour_of_1_leaves_it_a_finite_place():
+    place, _ = axes.spread_probabilities(np.array([1, np.nextafter(1, 0), 0.99, 0.9]))
+    assert (place < 1).all()
 
 
 @pytest.mark.parametrize("at", [[0.99, 0.95, 0.5, 0.3], [0.992, 0.991], [2, 0.99, 0.98], [1, 1, 0]])

@@ -199,6 +199,7 @@ REFUSED = {
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
     "weights without a name": (lambda: FOUND.contrast(np.eye(2), ["P"]), r"one row per name, 1, .* not shape \(2, 2\)"),
     "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).contrast([1.0], ["P"]), "one column per component, 2"),
+    "a prediction less itself": (lambda: eb.compare({"a": P, "b": P}, L, SAMPLE.design, PR).subtract("a", "a"), "needs two different predictions, not 'a' twice"),
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
     # ids
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),

@@ -73,6 +73,8 @@ class Comparison(Explorable):
         """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""
         if unknown := [name for name in (first, second) if name not in self.predictions]:
             raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
+        if first == second:
+            raise DataError(f"a difference needs two different predictions, not {first!r} twice")
         pair = self.predictions.index(first), self.predictions.index(second)
         return self._subtract_pairs([pair], [metric.name for metric in self.metrics])
 

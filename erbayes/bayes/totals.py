@@ -265,12 +265,12 @@ def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metr
     Metrics of groups of records are refused, since a model of such a group would be another answer.
     """
     metrics = list(metrics)
-    for column in (column for metric in metrics for column in metric.columns):
-        if isinstance(column, Between | InDomain):
-            raise NotIdentified(
-                f"a size model has no '{column.name}': fit a group of records as a population of its own, "
-                "or use the closed form or the bootstrap"
-            )
+    if any(isinstance(column, Between | InDomain) for metric in metrics for column in metric.columns):
+        raise NotIdentified(
+            "a size model has no metrics of groups of records, since an entity may lie in several: fit a "
+            "group that has whole entities as a population of its own, or use the closed form, the jackknife "
+            "or the bootstrap"
+        )
     return [m for m in metrics if identifies(m)], [m for m in metrics if not identifies(m)]
 
 

@@ -20,7 +20,7 @@ from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_an
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .assist import Assist, in_words_of
-from .domains import Domains
+from .domains import ByGroup, Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
@@ -100,7 +100,9 @@ def estimate_command(
     """
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
+    # groups take an engine, which is an analysis only without them
+    alone = by_engine if domains.column is None or by_engine.side_by_side else Engines()
+    analysis = choose_analysis(worst, ByGroup(domains, by_engine), helped, cheap, alone)
     analysis.refuse(inputs, asked)
     if picture.picture is not None and analysis.option in ("--side-by-side", "--worst-cases"):
         raise DataError(f"--picture is of the estimates of one method: leave out {analysis.option}")
@@ -111,8 +113,8 @@ def estimate_command(
         )
     result = analysis.run(inputs, asked, sample, metrics)
     if errors.option is not None:
-        if analysis.option not in (None, domains.option):
-            raise DataError(f"{errors.option} goes with --by and --across: leave out {analysis.option}")
+        if (idle := by_engine.option or analysis.option) not in (None, domains.option):
+            raise DataError(f"{errors.option} goes with --by and --across: leave out {idle}")
         result = _allow_for_errors(errors, inputs, asked, domains, sample, metrics, result)
     picture.save(result.drawn, inputs.level)
     alarms = [*inputs.cautions, *map(say, result.alarms)]
@@ -187,6 +189,7 @@ def compare_command(
           --cluster old --cluster new
     """
     domains.refuse_idle()
+    domains.refuse_models(by_engine)
     if picture.picture is not None and domains.column is not None:
         raise DataError("--picture is of all records: leave out groups")
     metrics = domains.chosen_metrics(asked)

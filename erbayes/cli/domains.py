@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import Analysis, Result
+from .analyses import SEED, Analysis, EngineName, EngineOption, Result
 from .inputs import Inputs, One
 from .lazily import files, pd, tables
 from .metric_options import MetricOptions, Metrics
@@ -19,7 +20,7 @@ from .tables import read_attributes
 
 
 @panel("Groups")
-class Domains(Analysis):
+class Domains:
     """Options of results by groups of records."""
 
     by: str | None = option("Column with groups of records: one result per group.", metavar="COLUMN")
@@ -36,6 +37,15 @@ class Domains(Analysis):
         """Refuse a table of attributes of which no option names a column."""
         if self.column is None and self.attributes is not None:
             raise DataError("--attributes needs --by or --across, which name its column")
+
+    def refuse_models(self, by_engine: EngineOption) -> None:
+        """Refuse groups by an engine with a size model, before it fits."""
+        name = by_engine.name
+        if self.column is not None and name in (EngineName.SIZE_MODEL, EngineName.POOL):
+            raise DataError(
+                f"--engine {name.value} has no groups, since an entity may lie in several: leave out "
+                f"{self.option}, or choose --engine closed-form, jackknife or bootstrap"
+            )
 
     @property
     def option(self) -> str | None:
@@ -64,18 +74,12 @@ class Domains(Analysis):
         source = inputs.reading.source(PredictionFile(self.attributes))
         return {"groups": eb.large.GroupSource(source, self.column)}
 
-    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        by = self.estimate(inputs, sample, metrics)
-        table = by.table(inputs.level, asked.kind)
-        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table)]
-        return Result(table, "closed-form", alarms, drawn=by)
-
     def estimate(
-        self, inputs: One, sample: eb.Sample, metrics: Metrics
+        self, inputs: One, sample: eb.Sample, metrics: Metrics, **chosen: Any
     ) -> eb.analysis.domains.estimates.ByDomain:
         groups = self.groups(inputs, [sample.units])
         known = self.known(inputs, groups)
-        return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links)
+        return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links, **chosen)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""
@@ -130,3 +134,28 @@ class Domains(Analysis):
                 f"note: {records:,} records of PREDICTION have no {self.column}, so that its totals are "
                 "estimated"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class ByGroup(Analysis):
+    """Results by groups of records, by an engine."""
+
+    domains: Domains
+    by_engine: EngineOption
+
+    @property
+    def option(self) -> str | None:
+        return self.domains.option
+
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
+        self.domains.refuse_models(self.by_engine)
+
+    def of_scan(self, inputs: One) -> dict[str, Any]:
+        return self.domains.of_scan(inputs)
+
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
+        name = self.by_engine.name.value
+        by = self.domains.estimate(inputs, sample, metrics, engine=name, rng=SEED)
+        table = by.table(inputs.level, self.by_engine.choose_kind(asked))
+        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
+        return Result(table, name, alarms, drawn=by)

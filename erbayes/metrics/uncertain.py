@@ -519,9 +519,10 @@ class Draws(Estimates):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        why = f"of {len(self.flat)} draws, since its denominator is 0 there: label more units"
-        undefined = np.isnan(self.flat).sum(axis=0).tolist()
-        return tuple(f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
+        number, undefined = len(self.flat), np.isnan(self.flat).sum(axis=0).tolist()
+        why = f"of {number} draws, since its denominator is 0 there: label more units"
+        # in no draw as in the sample itself, such as a prediction without a link, which no label changes
+        return tuple(EMPTY if n == number else f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
 
     @property
     def mean(self) -> FloatArray:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, head, import_extra
@@ -105,17 +106,25 @@ def panels_of(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1)
 def spread_probabilities(x: FloatArray) -> tuple[FloatArray, dict[float, str]]:
     """Return where to draw thresholds, and the ticks of an axis of log odds; none if an even one suits them.
 
-    Ends of 0 and 1, whose log odds are infinite, are drawn where their neighbours are.
+    Ends of 0 and 1, whose log odds are infinite, are drawn where odds are ten times those of a neighbour.
     """
     inside = x[(x > 0) & (x < 1)]
     if x.min() < 0 or x.max() > 1 or not len(inside) or np.mean(x > CROWDED) <= 0.5:
         return x, {}
-    drawn, tails = x.clip(inside.min(), inside.max()), 10.0 ** -np.arange(1, 16)
+    tails, least, most = 10.0 ** -np.arange(1, 16), inside.min(), inside.max()
     ticks = np.concatenate([tails[::-1], [0.5], 1 - tails])
-    ticks = ticks[(ticks >= drawn.min()) & (ticks <= drawn.max())]
+    ticks = ticks[(ticks >= least) & (ticks <= most)]
     some = ticks[:: 1 + len(ticks) // TICKS]
     labels = {p: f"1−{1 - p:.0e}" if p > 0.99995 else f"{p:g}" for p in some.tolist()}
-    return (drawn, labels) if len(some) > 1 else (x, {})
+    if len(some) < 2:
+        return x, {}
+    apart = np.log(10) * np.array([-1, 1])
+    zero, one = np.clip(expit(logit([least, most]) + apart), np.nextafter(0, 1), np.nextafter(1, 0)).tolist()
+    if x.min() == 0:
+        labels = {zero: "0"} | labels
+    if x.max() == 1:
+        labels[one] = "1"
+    return np.where(x == 0, zero, np.where(x == 1, one, x)), labels
 
 
 def round_ticks(panel: Axes) -> None:
