@@ -6,6 +6,7 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from inspect import isabstract
 from pathlib import Path
@@ -160,6 +161,12 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         model=np.array([[[1.0], [2.0]]]),
         spans=np.array([False]),
     ),
+    "PooledDifferences": lambda: eb.engine.pool.PooledDifferences.of(
+        difference := Draws(("a",), np.array([[[0.0], [0.1]]]), ((-1.0, 1.0),)),
+        engine.Taylor()(sample(), [m.pairwise_recall]),
+        replace(EXAMPLES["PooledDraws"](), closed=None, support=difference.support),
+        np.array([[True]]),
+    ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
     "Impact": make_impact,
@@ -198,6 +205,7 @@ COLUMNS = {
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
+    "PooledDifferences": "estimate sd lower upper level kind",
     "Forecast": "design metric estimate variance relative_se",
     "Tipping": "tipping_point prior_mean",
     "WithErrors": "error metric estimate se df lower upper level kind",
