@@ -30,6 +30,14 @@ def without_models(request):
         assert "pymc" not in sys.modules, "a test that loads PyMC needs the mark slow"
 
 
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Matplotlib warns of many open pictures, in whatever test the last one is drawn."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 def is_slow(path: Path) -> bool:
     """Return whether the mark of a whole file is `slow`, or PyMC is imported at its top.
 

@@ -169,8 +169,8 @@ def test_advice_under_draws_that_no_size_model_takes():
     """Chances of one's own, strata and blocks are not those of sizes, also where a few units carry all."""
     pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
     units = eb.measure(pred, labels := {i: i // 2 for i in range(60)})
-    strata = np.where(np.arange(30) < 10, "a", "b")
-    designs = [eb.KnownWeights(np.full(30, 2.0)), eb.Stratified(strata, {"a": 20, "b": 40})]
+    strata = {i: "a" if i < 10 else "b" for i in range(30)}
+    designs = [eb.KnownWeights(dict.fromkeys(range(30), 2.0)), eb.Stratified(strata, {"a": 20, "b": 40})]
     samples = [eb.Sample(units, design) for design in designs]
     blocks = {i: i // 20 for i in range(120)}
     samples.append(eb.Sample(eb.measure(pred, labels, blocks=blocks), eb.UniformClusters()))

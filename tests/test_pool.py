@@ -289,6 +289,7 @@ def test_differences_pool_the_draws_of_the_model_with_gains_and_losses():
     sd = drawn.std(axis=0, ddof=1)
     wanted = 0.65 * sd + 0.35 * alone.sd
     wanted[1], wanted[3] = max(sd[1], alone.sd[1]), alone.sd[3]
+    wanted[4] = 0.0  # no prediction changes the number of entities
     np.testing.assert_allclose(moved.sd, wanted, rtol=1e-9)
     pooled = ["pooled quantiles"] * 3
     assert moved.table().kind.to_list() == [*pooled, "closed-form gains and losses", *pooled[:1]]

@@ -20,7 +20,7 @@ from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_an
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .assist import Assist, in_words_of
-from .domains import ByGroup, Domains
+from .domains import Domains, EngineOfGroups
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
@@ -102,7 +102,7 @@ def estimate_command(
     metrics = domains.chosen_metrics(asked)
     # groups take an engine, which is an analysis only without them
     alone = by_engine if domains.column is None or by_engine.side_by_side else Engines()
-    analysis = choose_analysis(worst, ByGroup(domains, by_engine), helped, cheap, alone)
+    analysis = choose_analysis(worst, EngineOfGroups(domains, by_engine), helped, cheap, alone)
     analysis.refuse(inputs, asked)
     if picture.picture is not None and analysis.option in ("--side-by-side", "--worst-cases"):
         raise DataError(f"--picture is of the estimates of one method: leave out {analysis.option}")

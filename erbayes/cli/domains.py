@@ -137,7 +137,7 @@ class Domains:
 
 
 @dataclass(frozen=True, slots=True)
-class ByGroup(Analysis):
+class EngineOfGroups(Analysis):
     """Results by groups of records, by an engine."""
 
     domains: Domains

@@ -9,7 +9,6 @@ import numpy as np
 
 from .._internal import digits
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, head
 from .definitions import ALL, UNIT, Support, pairwise_precision, pairwise_recall
 from .unseen import Unseen
 
@@ -52,13 +51,10 @@ def choose_quoted(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in IN_WORDS] or list(names[:2])
 
 
-def refuse_differences(names: Sequence[str], support: Sequence[Support]) -> None:
-    """Refuse differences of metrics, which have another support, since a sentence says what a metric is."""
-    own = {metric.name: metric.support[0] for metric in ALL}
-    if some := [name for name, (low, _) in zip(names, support, strict=True) if low < own.get(name, low)]:
-        raise DataError(
-            f"these are differences in {head(some)}: the sentence() of their comparison says them in words"
-        )
+def name_in_words(name: str, support: Support) -> str:
+    """Return the name of a metric, or of a difference, which has lower values than the metric can have."""
+    least = next((metric.support[0] for metric in ALL if metric.name == name), support[0])
+    return f"the difference in {name}" if support[0] < least else name
 
 
 def describe_metric(
@@ -75,7 +71,8 @@ def describe_metric(
 
     `named`: whether an earlier sentence has named the `level`; `draws`: those none of which shows an error.
     """
-    name, support = result.names[j], result.support[j]
+    support = result.support[j]
+    name = name_in_words(result.names[j], support)
     estimate, sd = float(result.estimate[j]), float(result.sd[j])
     bounds, certain = ends.tolist(), result.unseen.certain[j].tolist()
     if np.ptp(certain) <= ROUNDING and not census:

@@ -31,7 +31,7 @@ from .intervals import (
     interval,
 )
 from .moves import Moves
-from .sentences import choose_quoted, describe_metric, refuse_differences
+from .sentences import choose_quoted, describe_metric
 from .unseen import Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
@@ -301,7 +301,6 @@ class Estimates(Explorable):
         >>> print(found.sentence())
         Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
         """
-        refuse_differences(self.names, self.support)
         bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
         for name in choose_quoted(self.names):
             j = self.names.index(name)
