@@ -47,7 +47,7 @@ from ..metrics.definitions import (
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Explorable, Normal
-from ..metrics.unseen import NOTABLE, measure_parts
+from ..metrics.unseen import measure_parts, split_parts
 from ..units.edges import Edges
 from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
@@ -175,9 +175,8 @@ class Curve(Explorable):
             cov = part.cov + np.diag(part.unseen.spread_pseudo_draws(DEFAULT.mass))
             share, support = part.unseen.unreached_share, np.array(part.support)
             parts = measure_parts(part.estimate, share, support)
-            notable = (share > NOTABLE)[:, None]
-            certain, of_chance = np.where(notable, parts, 0.0), np.where(notable, 0.0, parts)
-            stays[known] = _keep_best(part.estimate, cov, level, self._census, certain, of_chance)
+            arms = split_parts(share, parts)
+            stays[known] = _keep_best(part.estimate, cov, level, self._census, *arms)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
 

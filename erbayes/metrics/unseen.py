@@ -124,6 +124,12 @@ def measure_parts(x: FloatArray, share: FloatArray, support: FloatArray) -> Floa
     return np.where(share[..., None] > 0, parts, 0.0)
 
 
+def split_parts(share: FloatArray, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the `parts` (..., k, 2) of shares above a tenth, and those of smaller ones, which are chance."""
+    notable = (share > NOTABLE).reshape(*share.shape, *[1] * (parts.ndim - share.ndim))
+    return np.where(notable, parts, 0.0), np.where(notable, 0.0, parts)
+
+
 def widen(x: FloatArray, bounds: FloatArray, share: FloatArray, parts: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) that allow any value for a `share` φ, (..., k), that no draw reaches.
 
@@ -135,6 +141,7 @@ def widen(x: FloatArray, bounds: FloatArray, share: FloatArray, parts: FloatArra
     share = share[..., None]
     with np.errstate(invalid="ignore"):  # infinite supports, whose share is 0
         arms = (1 - share) * np.abs(bounds - x[..., None])
-        of_chance = np.sqrt(arms**2 + (parts**2).sum(axis=-1))
-        widened = np.where(share > NOTABLE, arms + parts.sum(axis=-1), of_chance) * [-1.0, 1.0]
+        certain, of_chance = split_parts(share[..., 0], parts)
+        widened = np.sqrt(arms**2 + (of_chance**2).sum(axis=-1)) + certain.sum(axis=-1)
+        widened = widened * [-1.0, 1.0]
     return np.where(share > 0, x[..., None] + widened, bounds)

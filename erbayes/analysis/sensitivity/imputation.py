@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import Seed, generator
+from ..._internal.arrays import Seed, draw_seed, generator
 from ..._internal.digits import shown as rounded
 from ..._internal.errors import (
     PACKAGE,
@@ -250,7 +250,7 @@ def with_errors(
     if delta is not None:
         rates = rates.assign(delta=drawn(delta, rng, (len(rates),)))
     _warn_spurious(given, float(rates["added"].mean()))
-    imputing = Imputing(answer, given, design, int(rng.integers(2**32)))
+    imputing = Imputing(answer, given, design, draw_seed(rng))
     random = answer(labels, design)
     systematic, both = pool(imputing.run(rates), random)
     return WithErrors(random, systematic, both, rates, source, imputing)
