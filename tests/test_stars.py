@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 
 import erbayes as eb
+from erbayes import labels as sampling
 from erbayes.labels import read_stars
+from erbayes.labels.drawing.plans import PLANS
+from erbayes.labels.drawing.sheets import read_sheet, write_sheet
 from erbayes.labels.reading.stars import Flaw
 
 
@@ -46,6 +49,28 @@ def test_complete_stars_give_the_entities_of_uniform_records(seed):
     np.testing.assert_allclose(
         *(eb.engine.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12
     )
+
+
+GIVEN = {"given-chances": 0.02, "stratified": "a"}
+"""The value of each record under plans that need one."""
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_ids_of_two_sources_are_drawn_labelled_and_read_back(name, tmp_path):
+    """Of 20 draws mostly none has the person of another one, so that no link joins drawn records."""
+    ids = [f"{source}-__-{i}" for i in range(100) for source in ("crm", "shop")]
+    truth = pd.Series([f"p{i // 2}" for i in range(200)], ids)
+    prediction = pd.Series([f"c{i // 2 if i % 10 > 1 else 100 + i}" for i in range(200)], ids)
+    given = pd.Series(GIVEN[name], truth.index) if name in GIVEN else None
+    drawn = sampling.draw(prediction, PLANS[name](), 20, 2, values=given)
+    folder = sampling.write_folder(tmp_path / "f", drawn, sampling.tasks(drawn))
+    sheet = read_sheet(tmp_path / "f" / "sheet-A.csv")
+    home = sheet["record"].where(sheet["role"] == "drawn").ffill()
+    yes = (truth[sheet["record"]].array == truth[home].array).tolist()
+    write_sheet(sheet.assign(same=["y" if one else "n" for one in yes]), tmp_path / "f" / "sheet-A.csv")
+    read = sampling.read_labels(folder)
+    assert set(home[home.isin(read.labels.index)]) == set(home)
+    assert truth[read.labels.index].groupby(read.labels).nunique().eq(1).all()
 
 
 @pytest.mark.parametrize(

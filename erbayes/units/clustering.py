@@ -14,7 +14,7 @@ from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
 from .facts import Named
-from .ids import are_listed, as_index, find_nulls, ids, is_unique, kind, list_null_ids, refuse_no_records
+from .ids import are_listed, as_index, find_nulls, ids, kind, list_null_ids, refuse_no_records
 from .reading import Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 
@@ -89,7 +89,7 @@ def read_ends(
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
-    if not is_unique(listed):
+    if not listed.is_unique:
         refuse_cases(listed[listed.duplicated()], f"all records of the {what}: {{n}} duplicates, such as")
     if len(listed) and len(in_pairs) and kind(listed) != kind(in_pairs):
         raise DataError(
@@ -177,7 +177,7 @@ class Clustering:
             if reading.repeats:
                 raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)
-        if not is_unique(records := ids(record, f"record ids of the {what}", any_id=any_id)):
+        if not (records := ids(record, f"record ids of the {what}", any_id=any_id)).is_unique:
             raise explain_repeats(pd.Series(records), pd.Series(cluster), what)
         return cls._code(records, cluster, what, any_id)
 
@@ -193,9 +193,18 @@ class Clustering:
             records, position = list_all_records(listed, records, what)
             left, right = position[left], position[right]
         linked = reading.links()
-        components, _ = pd.factorize(label_components(left[linked], right[linked], len(records)))
-        heads = np.unique(components, return_index=True)[1]
-        return cls(records, components.astype(np.int64), records[heads], complete=listed is not None)
+        return cls.joined(records, left[linked], right[linked], complete=listed is not None)
+
+    @classmethod
+    def joined(cls, records: pd.Index, left: Any, right: Any, complete: bool = True) -> Clustering:
+        """Make the clustering of unique records that links join, whose ends are positions among them.
+
+        >>> Clustering.joined(pd.Index(["a", "b", "c"]), [0], [2]).clusters[[0, 1]].tolist()
+        ['a', 'b']
+        """
+        codes, _ = pd.factorize(label_components(left, right, len(records)))
+        heads = np.unique(codes, return_index=True)[1]
+        return cls(records, codes.astype(np.int64), records[heads], complete)
 
     @classmethod
     def _code(cls, records: pd.Index, cluster: Any, what: str, any_id: bool) -> Clustering:
@@ -236,9 +245,9 @@ class Clustering:
             whose links make other clusters need `score`.
         records : sequence of ids or table, optional
             All records, in a table with their source if ids need it. Those without a link become clusters of
-            one record. By default the records are those of all pairs, also below the threshold. Labelled
-            records in no pair then cannot be left out (`Missing.OMIT`), since every missed link of theirs
-            would be left out with them.
+            one record, all of them if there is no pair. By default the records are those of all pairs, also
+            below the threshold. Labelled records in no pair then cannot be left out (`Missing.OMIT`), since
+            every missed link of theirs would be left out with them.
         what, any_id
             As in `of`.
 
@@ -253,6 +262,8 @@ class Clustering:
             number(threshold, f"{what}: threshold", lambda x: not np.isnan(x), "be a number")
         frame = to_links_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
         listed = None if records is None else read_records(records, what)
+        if listed is not None and not len(frame):
+            return cls.joined(list_all_records(listed, listed[:0], what)[0], [], [])
         named = Named(links=True, score=score, threshold=threshold, one_list=True)
         reading = read_prediction(frame, named, listed=listed, what=what)
         return cls.read(reading, listed, any_id=any_id)

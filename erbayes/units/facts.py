@@ -14,7 +14,7 @@ from .._internal import known_columns
 from .._internal.errors import DataError, head
 from .._internal.known_columns import JOIN, NAMES, find_known, plain
 from .._internal.tables import INDEX, NO, YES
-from .ids import are_listed, ids, is_unique, kind
+from .ids import are_listed, ids, kind
 
 SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
 """Ends of the names of two columns that have one attribute of both records."""
@@ -278,7 +278,7 @@ def has_plain_values(column: pd.Series) -> bool:
 
 def is_unique_column(column: pd.Series) -> bool:
     """Return whether each value occurs once, and none is missing."""
-    return not column.isna().any() and is_unique(pd.Index(column))
+    return not column.isna().any() and pd.Index(column).is_unique
 
 
 def is_dense(column: pd.Series) -> bool:

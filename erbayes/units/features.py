@@ -20,7 +20,7 @@ from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_
 from .._internal.known_columns import choose_record
 from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
-from .ids import ids, is_unique
+from .ids import ids
 from .lookup import locate_all, look_up
 from .units import Units
 
@@ -276,7 +276,7 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     """Return the row of each record, refusing records with several rows or none."""
     if listed.equals(records):
         return slice(None)
-    if not is_unique(listed):
+    if not listed.is_unique:
         refuse_cases(listed[listed.duplicated()], "{n} rows of the attributes repeat a record, such as")
     position = locate_all(listed, records)
     said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"

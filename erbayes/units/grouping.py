@@ -14,7 +14,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
-from .ids import ids, is_unique, kind
+from .ids import ids, kind
 from .lookup import same_kind
 
 MOST = 200
@@ -59,7 +59,7 @@ class Variable:
         valued = column.notna().to_numpy()
         keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")
         codes, values = pd.factorize(discrete(column[valued], what), sort=True)
-        if is_unique(keys):  # which is known sooner than that no id has two values
+        if keys.is_unique:  # which is known sooner than that no id has two values
             return cls(what, keys, np.asarray(codes), pd.Index(values))
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
         again = table["key"].duplicated(keep=False)

@@ -12,16 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from .._internal.arrays import BoolArray
 from .._internal.errors import DataError, Remedy, refuse_cases
 from .._internal.tables import is_whole_decimal
 
-LONGEST = 64
-"""Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
-CHUNK = 2**15
-"""Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
 CAST = (-(2**63), -(2**31))
 """What NumPy makes of a missing value that is cast to an integer."""
 NULL_NUMBERS = (-1, -2, -3, *CAST)
@@ -120,44 +115,6 @@ def need_one_kind(*indexes: pd.Index) -> None:
     kinds = sorted({kind(index) for index in indexes if len(index)})
     if len(kinds) > 1:
         raise DataError(f"record ids are of types {' and '.join(kinds)}: convert them to one")
-
-
-def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
-    chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
-    padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
-    _, offsets, data = padded.buffers()
-    ends = np.frombuffer(offsets, np.int64)[: len(padded)]
-    start, size = ends[:-1], np.diff(ends)
-    longest = int(size.max())
-    if longest > LONGEST:
-        return None
-    # word[i] is the eight bytes from byte i on; the padding above keeps the last words inside the buffer
-    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)
-    digests = size.astype(np.uint64)
-    for first in range(0, len(size), CHUNK):
-        chunk = slice(first, first + CHUNK)
-        digest, position, bits = digests[chunk], start[chunk], 8 * size[chunk]
-        for byte in range(0, longest, 8):
-            # the shift drops the bytes after the end of a string
-            digest ^= word[position + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
-            digest *= np.uint64(0x9E3779B97F4A7C15)
-            digest ^= digest >> np.uint64(32)
-    return digests
-
-
-def is_unique(index: pd.Index) -> bool:
-    """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
-    numbers = None
-    if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
-        numbers = index.to_numpy(copy=True)
-    elif len(index) and isinstance(index[0], str):
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            numbers = _hash_strings(pa.array(index))
-    if numbers is None:
-        return index.is_unique
-    numbers.sort()
-    return bool((numbers[1:] != numbers[:-1]).all()) or index.is_unique
 
 
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
-from .ids import CHUNK, are_listed, kind
+from .ids import are_listed, kind
+
+CHUNK = 2**15
+"""Number of ids that are looked at together, as many as fit in the processor's cache."""
 
 
 def same_kind(

@@ -150,8 +150,7 @@ def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd
     ends = np.sort([place[links["drawn"]], place[links["record"]]], axis=0)
     means = links["probability"].groupby([ends[0], ends[1]]).mean()
     left, right = (means[means >= threshold].index.get_level_values(i) for i in (0, 1))
-    pairs = pd.DataFrame({"left": drawn[left], "right": drawn[right]})
-    joined = Clustering.from_pairs(pairs, records=drawn, any_id=True)
+    joined = Clustering.joined(drawn, left, right)
     first = pd.Series(joined.records).groupby(joined.codes).min()
     return pd.Series(first[joined.codes].to_numpy(), index=joined.records)
 

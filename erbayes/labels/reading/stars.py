@@ -108,7 +108,9 @@ def read_stars(
 
     matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
     links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
-    joined = Clustering.from_pairs(links, records=drawn.unique(), any_id=True)
+    once = drawn.unique()
+    one, other = (once.get_indexer(pd.Index(links[end])) for end in ("sampled", "record"))
+    joined = Clustering.joined(once, one, other)
     entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
     drawn_alone = pd.DataFrame({"entity": entity.to_numpy(), "record": entity.index})
     matched = matches[["record"]].assign(entity=entity[matches["sampled"]].to_numpy())
