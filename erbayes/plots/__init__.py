@@ -34,7 +34,6 @@ from .results import (
     draw_influence,
     draw_sampling_distribution,
     draw_side_by_side,
-    draw_tree,
 )
 from .studies import draw_coverage, draw_estimates, draw_levels, draw_tipping
 
@@ -63,7 +62,6 @@ __all__ = [
     "draw_stages",
     "draw_tipping",
     "draw_track",
-    "draw_tree",
     "explore_differences",
     "explore_domains",
     "explore_estimates",

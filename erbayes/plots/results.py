@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from .._internal import digits
 from .._internal.errors import DataError, need_object
-from ..analysis.causes.honest_tree import Split, Tree
 from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
 from ..analysis.domains.paired import ComparedByDomain
@@ -323,63 +322,6 @@ def _is_share(name: str, rows: pd.DataFrame) -> bool:
     support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
     ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
     return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
-
-
-def draw_tree(
-    result: Tree,
-    *,
-    level: float = 0.95,
-    kind: Kind | None = None,
-    simultaneous: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw an honest tree from left to right. Leaves have their estimates and intervals.
-
-    A split is a question. Units whose feature is at most the number, or which have none, are above.
-
-    Parameters
-    ----------
-    result : Tree
-        From `erbayes.analysis.causes.tree`.
-    level, kind, simultaneous
-        As in `Tree.table`.
-    """
-    table = result.table(level, kind, simultaneous=simultaneous)
-    ax = axes_of(ax, height_of(2 * len(table)))
-    shown = [
-        f"{leaf}: {estimate:.3f}" + ("" if np.isnan(lower) else f" [{lower:.3f}, {upper:.3f}]")
-        for leaf, estimate, lower, upper in table[["leaf", "estimate", "lower", "upper"]].to_numpy()
-    ]
-
-    def height(node: Split | int) -> float:
-        return float(node) if isinstance(node, int) else (height(node.below) + height(node.above)) / 2
-
-    def draw(node: Split | int, depth: int) -> None:
-        at = height(node)
-        if isinstance(node, int):
-            ax.text(depth, at, shown[node - 1], va="center", bbox={"facecolor": "0.92"})
-            return
-        question = node.feature if node.indicator else f"{node.feature} ≤ {node.at:.4g}"
-        ax.text(depth, at, f"{question}?", va="center", bbox={"facecolor": "white"})
-        answers = ("no", "yes") if node.indicator else ("yes", "no")
-        for answer, child in zip(answers, (node.below, node.above), strict=True):
-            end = height(child)
-            ax.plot([depth + 0.1, depth + 1], [at, end], color="0.5", linewidth=1, zorder=0)
-            ax.text(depth + 0.8, at + 0.7 * (end - at) / 0.9, answer, ha="center", fontsize="small")
-            draw(child, depth + 1)
-
-    draw(result.root, 0)
-    metric = result.leaves.metrics[0].name
-    ax.set_title(f"{metric}, estimate and {100 * level:g} % interval")
-    ax.set_ylim(len(table) + 0.6, 0.4)
-    ax.set_xlim(-0.1, _measure_depth(result.root) + 1)
-    ax.set_axis_off()
-    return ax
-
-
-def _measure_depth(node: Split | int) -> int:
-    """Return the number of splits on the longest way to a leaf."""
-    return 0 if isinstance(node, int) else 1 + max(_measure_depth(node.below), _measure_depth(node.above))
 
 
 def draw_sampling_distribution(

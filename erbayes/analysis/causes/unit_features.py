@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, head, need, refuse_cases
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import PIECES
@@ -87,7 +85,8 @@ def aggregated(
     found = {}
     for column, how in rules.items():
         values = records[column]
-        _refuse_gaps(values, f"{column!r}", "labelled records", ": give them one of their own")
+        said = f"{column!r} has no value for {{n}} of {len(values):,} labelled records, such as"
+        refuse_cases(values.index[values.isna()], said, ": give them one of their own")
         if how is None and not pd.api.types.is_numeric_dtype(values):
             raise DataError(f"{column!r} has no mean: choose rule=, such as pd.Series.nunique")
         groups = values.groupby(_locate_units(units).to_numpy())
@@ -105,45 +104,12 @@ def _locate_units(units: Units) -> pd.Series:
 def of_records(units: Units, attributes: Any) -> pd.DataFrame:
     """Return the attributes of labelled records, in the order of `piece_of`."""
     need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
-    return _take_rows(attributes, _locate_units(units).index, "labelled records", "attributes")
-
-
-def _take_rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataFrame:
-    """Return the row of each id, refusing ids without a row or with several."""
-    if len(table):
-        same_kind(kind(table.index), kind(ids), among, f"ids in the index of {what}")
-    table = table[table.index.isin(ids)]
+    ids, among = _locate_units(units).index, "labelled records"
+    if len(attributes):
+        same_kind(kind(attributes.index), kind(ids), among, "ids in the index of attributes")
+    table: pd.DataFrame = attributes[attributes.index.isin(ids)]
     twice = table.index[table.index.duplicated()].unique()
-    refuse_cases(twice, f"{what} have several rows for {{n}} {among}, such as")
+    refuse_cases(twice, f"attributes have several rows for {{n}} {among}, such as")
     position = table.index.get_indexer(ids)
-    refuse_cases(ids[position < 0], f"{what} have no row for {{n}} of {len(ids):,} {among}, such as")
+    refuse_cases(ids[position < 0], f"attributes have no row for {{n}} of {len(ids):,} {among}, such as")
     return table.iloc[position]
-
-
-def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> None:
-    """Refuse a column without a value for some ids."""
-    said = f"{what} has no value for {{n}} of {len(values):,} {among}, such as"
-    refuse_cases(values.index[values.isna()], said, remedy)
-
-
-def matrix(units: Units, table: Any) -> pd.DataFrame:
-    """Return features as numbers. Text becomes indicators of its values."""
-    need(table, pd.DataFrame, "features are a DataFrame, one row per unit with its id in the index")
-    table = _take_rows(table, units.ids, "labelled units", "features")
-    columns: dict[str, FloatArray] = {}
-    for name in table.columns:
-        values = table[name]
-        _refuse_gaps(values, f"the feature {name!r}", "units")
-        if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-            made = {str(name): values.to_numpy(dtype=float)}
-        else:
-            text = values.astype(str)
-            made = {f"{name} {v}": (text == v).to_numpy(dtype=float) for v in sorted(text.unique())}
-        if clash := [c for c in made if c in columns]:
-            raise DataError(f"two features are called {head(clash)}: rename one")
-        columns |= made
-    if not columns:
-        raise DataError("features need a column or more")
-    if infinite := [c for c, x in columns.items() if not np.isfinite(x).all()]:
-        raise DataError(f"features {head(infinite)} have values that are not finite")
-    return pd.DataFrame(columns, index=units.ids)
