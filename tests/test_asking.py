@@ -26,7 +26,9 @@ def test_names_objects_one_or_several():
     for asked in ("pairwise-recall", R, ["pairwise-recall"], (R,), iter([R]), pd.Series(["pairwise-recall"])):
         assert resolve_metrics(asked) == (R,)
     assert resolve_metrics([R, "P_block", "pairwise-precision"]) == (R, P, P)
-    assert resolve_metrics(m.ALL) == m.ALL
+    assert resolve_metrics(m.ALL) == resolve_metrics("all") == m.ALL
+    assert resolve_metrics(["Pairwise-Recall", "PRECISION", "p_block"]) == (R, P, P)
+    assert resolve_metrics("Hill0.5")[0].name == "hill0.5"
 
 
 @pytest.mark.parametrize("metric", [*m.ALL, *m.definitions.OTHERS], ids=lambda metric: metric.name)

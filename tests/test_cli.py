@@ -394,6 +394,13 @@ def test_csv_and_html(folder):
     assert "<td>pairwise-precision</td>" in shown
 
 
+@pytest.mark.parametrize("twice", ["-m precision -m recall", "--metrics f1 -m f1", "--level 0.9 --level=0.8"])
+def test_an_option_that_stands_twice_is_refused(folder, twice):
+    name = "--level" if "level" in twice else "--metrics"
+    said = f"{name} stands there 2 times: give it once, with commas if it takes several values"
+    assert said in refused(*ESTIMATE, "uniform-clusters", *twice.split())
+
+
 def test_metrics_are_the_usual_ones_those_named_or_all(folder):
     def listed(*options):
         shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)

@@ -26,7 +26,7 @@ def loaded(code):
 
 
 def test_commands_run_as_a_module():
-    called = [sys.executable, "-m", "erbayes.cli", "--version"]
+    called = [sys.executable, "-m", "erbayes", "--version"]
     assert subprocess.run(called, capture_output=True, text=True).stdout == f"erbayes {eb.__version__}\n"
 
 

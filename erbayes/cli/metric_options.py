@@ -47,8 +47,6 @@ class MetricOptions:
     def chosen_metrics(self) -> Metrics:
         if self.metrics is None:
             return eb.metrics.DEFAULT_METRICS
-        if self.metrics == "all":
-            return eb.metrics.ALL
         return eb.metrics.resolve_metrics(name.strip() for name in self.metrics.split(","))
 
 

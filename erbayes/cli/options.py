@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -81,6 +82,13 @@ class Explained(TyperCommand):
         finally:
             for p in needed:
                 p.required = True
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        single = [p for p in order if not (p.multiple or getattr(p, "is_flag", False))]
+        if again := [(p, n) for p, n in Counter(single).items() if n > 1]:
+            name, times = again[0][0].opts[0], again[0][1]
+            ctx.fail(
+                f"{name} stands there {times} times: give it once, with commas if it takes several values"
+            )
         if rest and not ctx.resilient_parsing:
             one = any(p.name == "prediction" for p in self.get_params(ctx))
             several = f": {self.name} takes one PREDICTION, and erbayes compare several" if one else ""

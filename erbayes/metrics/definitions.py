@@ -497,6 +497,7 @@ ALIASES: dict[str, tuple[Metric, ...]] = {
     "recall": (pairwise_recall,),
     "f1": (pairwise_f1,),
     "b3": (b3_precision, b3_recall),
+    "all": ALL,
 }
 """What people mean by short names, while tables print the full ones."""
 MetricLike = Metric | str | Iterable[Metric | str]
@@ -510,7 +511,8 @@ def resolve_metrics(metrics: MetricLike) -> tuple[Metric, ...]:
     ----------
     metrics : Metric or str, or several
         Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
-        names `precision`, `recall` and `f1` mean the pairwise metrics, and `b3` for both of B-cubed.
+        names `precision`, `recall` and `f1` mean the pairwise metrics, `b3` both of B-cubed, and `all` those
+        of `ALL`. Capitals do not matter.
 
     Examples
     --------
@@ -543,7 +545,7 @@ def _as_metrics(metric: Any) -> tuple[Metric, ...]:
     if isinstance(metric, Metric):
         return (metric,)
     if isinstance(metric, str):
-        return ALIASES[metric] if metric in ALIASES else (_find_metric(metric),)
+        return ALIASES.get(metric.lower()) or (_find_metric(metric),)
     if callable(metric):
         name = getattr(metric, "__name__", repr(metric))
         raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
@@ -552,9 +554,10 @@ def _as_metrics(metric: Any) -> tuple[Metric, ...]:
 
 def _find_metric(name: str) -> Metric:
     """Return the metric of a name."""
-    if name in NAMED:
-        return NAMED[name]
-    if family := re.fullmatch(rf"({'|'.join(FAMILIES)})(\d+\.?\d*)", name):
+    lowered = {known.lower(): known for known in NAMED}
+    if name.lower() in lowered:
+        return NAMED[lowered[name.lower()]]
+    if family := re.fullmatch(rf"({'|'.join(FAMILIES)})(\d+\.?\d*)", name.lower()):
         return FAMILIES[family[1]](float(family[2]))
     alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
     alike["count"] = entities.name  # as the statistic of `impact` is called
