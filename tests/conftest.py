@@ -64,22 +64,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out or chosen not in collection_path.read_text(encoding="utf-8") else None
 
 
-def find_process(test: str) -> str:
-    """Return the name of the tests that one process runs together, of which `test` is one.
-
-    All tests of Spark are together, since it starts once. Others go by file.
-    """
-    return "Spark" if "spark" in test else test.partition("::")[0]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of Spark first, since they take longest."""
-    items.sort(key=lambda item: find_process(item.nodeid) != "Spark")
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share tests among processes by `find_process`.
+    """Share tests among processes by file.
 
     The marks of pytest-xdist 3.8 that do the same say nothing under pytest 9.2, and nobody is told.
     """
@@ -87,6 +74,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return find_process(nodeid)
+            return nodeid.partition("::")[0]
 
     return Together(config, log)

@@ -214,8 +214,6 @@ NEEDS_NONE = {
     "studies.FEW": "a limit of display: more dots are drawn without their limits",
     "summary.SENSITIVE": "a number that is printed: nothing is decided by it",
     "sums.LARGEST": "the largest number of 64 bits",
-    "sums.ROWS": "a limit of memory: tests set a smaller one",
-    "sums.VALUES": "a limit of memory: tests set a smaller one",
     "thresholds.SHOWN": "a limit of display",
     "totals.ROUNDING": "a limit of rounding",
     "tree.NEARLY": "a limit of floats",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pandas._libs.parsers import STR_NA_VALUES
 from pyarrow import parquet
-from test_scan import postgres, spark, to_spark  # noqa: F401
+from test_scan import postgres  # noqa: F401
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -430,12 +430,6 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
     same = eb.measure({f"r{i}": i // 2 for i in range(2, 10)}, labels)
     found = scan(RunSQL(run, "q"), labels, NAMES)
     assert found.m.tolist() == same.m.tolist() and found.n.tolist() == same.n.tolist()
-
-
-@pytest.mark.parametrize("column", [*MISTYPED])
-def test_a_mistyped_column_of_spark(spark, column):  # noqa: F811
-    with pytest.raises(eb.DataError, match=r"recrod|clutser|contry"):
-        MISTYPED[column](to_spark(spark, FURTHER))
 
 
 # Rows of RunSQL, types of ids

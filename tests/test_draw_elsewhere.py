@@ -1,4 +1,4 @@
-"""Draws from files, tables and Spark: the same as in memory, whatever the database, and what is refused."""
+"""Draws from files and tables: the same as in memory, whatever the database, and what is refused."""
 
 import sqlite3
 from collections import Counter
@@ -18,8 +18,6 @@ from test_scan import (  # noqa: F401
     frame_of,
     in_turn,
     population,
-    spark,
-    to_spark,
 )
 
 import erbayes as eb
@@ -36,7 +34,7 @@ from erbayes.labels import (
     draw,
 )
 from erbayes.labels.drawing.source import InMemory
-from erbayes.large import Columns, DatabaseTable, Dialect, Files, RunSQL, Spark, drawing
+from erbayes.large import Columns, DatabaseTable, Dialect, Files, RunSQL, drawing
 
 pytestmark = pytest.mark.slow
 
@@ -124,33 +122,6 @@ def test_integers_beyond_64_bits(tmp_path):
     prediction = pd.Series(clusters, pd.Index([int(i.as_py()) for i in ids], dtype=object), dtype=object)
     found, wanted = (draw(p, Records(), 9, 1).table for p in (tmp_path / "p.parquet", prediction))
     assert found.to_numpy().tolist() == wanted.to_numpy().tolist()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_spark_draws_what_memory_draws(spark, kind):  # noqa: F811
-    prediction, _, _ = population(4, 90, kind)
-    frame = to_spark(spark, frame_of(prediction), ["rec`ord", "clu ster"])
-    others = (Systematic(), PredictedClusters()) if kind == "hostile" else ()
-    for plan in (Mixture(0.3), Poisson(LinkEnds()), *others):
-        same_draw(draw(frame, plan, 12, 5), draw(prediction, plan, 12, 5))
-    assert not spark.catalog.listTables()
-
-
-def test_spark_refuses_what_a_scan_refuses(spark):  # noqa: F811
-    frame = to_spark(spark, pd.DataFrame({"r": ["a", "a", "b"], "c": ["x", "y", None]}))
-    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing"):
-        draw(frame, Records(), 5, 1)
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
-        draw(Spark(frame.dropna()), Records(), 5, 1)
-    assert not spark.catalog.listTables()
-
-
-def test_the_same_text_through_spark_sql(spark):  # noqa: F811
-    prediction, _, _ = population(5, 90, "hostile")
-    to_spark(spark, frame_of(prediction), ["r", "c"]).createOrReplaceTempView("p")
-    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", Dialect.SPARK, names=["r", "c"])
-    same_draw(draw(table, LinkEnds(), 12, 5), draw(prediction, LinkEnds(), 12, 5))
-    spark.catalog.dropTempView("p")
 
 
 # The questions that a source answers, by hand

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
-from test_scan import ENGINES, SOURCES, frame_of, in_turn, population, spark, to_spark  # noqa: F401
+from test_scan import ENGINES, SOURCES, frame_of, in_turn, population
 
 import erbayes as eb
 from erbayes._internal.errors import DataError, NotIdentified
@@ -325,14 +325,6 @@ def test_a_source_with_its_own_database_takes_no_second_table():
     relation = SOURCES["relation"](frame_of(prediction), None)
     with pytest.raises(DataError, match="make a view of the prediction that has the column of groups"):
         scan(relation, labels, groups=GroupSource(variable(prediction).reset_index(), "country"))
-
-
-def test_spark(spark):  # noqa: F811
-    prediction, labels, _ = population(3, lacking=0)
-    groups = variable(prediction)
-    frame = to_spark(spark, with_groups(prediction, groups))
-    found = scan(frame, labels, Columns("record", "cluster"), groups="country")
-    same(found, eb.measure(prediction, labels), groups, prediction)
 
 
 def test_integers_of_files_as_text(tmp_path):

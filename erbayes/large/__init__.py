@@ -8,7 +8,6 @@ from .groups import GroupSource
 from .quoting import Dialect
 from .runsql import RunSQL
 from .scanning import scan
-from .spark import Spark
 from .tables import DatabaseTable
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "Files",
     "GroupSource",
     "RunSQL",
-    "Spark",
     "drawing",
     "scan",
 ]

@@ -1,4 +1,4 @@
-"""Tables behind a function that runs SQL: PostgreSQL, warehouses, tables of Ibis and relations of DuckDB."""
+"""Tables behind a function that runs SQL: PostgreSQL, warehouses, Ibis, Spark and relations of DuckDB."""
 
 from __future__ import annotations
 
@@ -172,6 +172,19 @@ def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
         yield RunSQLTable(RunSQL(run, view, names=list(relation.columns)))
     finally:
         relation.query(view, f"DROP VIEW IF EXISTS {view}")
+
+
+@contextmanager
+def opened_spark(frame: Any) -> Iterator[RunSQLTable]:
+    """Open a DataFrame of Spark as a view of its own session, which is dropped at the end."""
+    view, session = f"erbayes_{uuid4().hex}", frame.sparkSession
+    frame.createOrReplaceTempView(view)
+    try:
+        yield RunSQLTable(
+            RunSQL(lambda sql: session.sql(sql).collect(), view, Dialect.SPARK, names=frame.columns)
+        )
+    finally:
+        session.catalog.dropTempView(view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from .._internal.errors import DataError
 from .database import Database
 from .duckdb import DuckDB, DuckTable
 from .files import Files, FilesTable
-from .runsql import RunSQL, opened_relation, read_through_ibis
-from .spark import Spark
+from .runsql import RunSQL, opened_relation, opened_spark, read_through_ibis
 from .tables import DatabaseTable, DatasetTable, FrameTable, StoredTable, is_dataset
 
 
@@ -24,7 +23,7 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 def has_own_database(source: Any) -> bool:
     """Return whether a source is counted by a database of its own."""
-    return isinstance(source, RunSQL | Spark) or _is_of(source, "pyspark", "ibis") or _is_relation(source)
+    return isinstance(source, RunSQL) or _is_of(source, "pyspark", "ibis") or _is_relation(source)
 
 
 def _is_of(source: Any, *packages: str) -> bool:
@@ -43,7 +42,7 @@ def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]
         with _opened_embedded(sources, database) as tables:
             yield [*tables]
         return
-    with_database = [_wrap(source) for source in sources]
+    with_database = [read_through_ibis(one) if _is_of(one, "ibis") else one for one in sources]
     places = [_find_database(source) for source in with_database]
     if any(place is None or place != places[0] for place in places[1:]):
         raise DataError(
@@ -54,21 +53,16 @@ def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]
         yield [stack.enter_context(_open(source)) for source in with_database]
 
 
-def _wrap(source: Any) -> Any:
-    """Return a table of Spark or Ibis as a source that can be opened, and others as they are."""
-    if _is_of(source, "ibis"):
-        return read_through_ibis(source)
-    return Spark(source) if _is_of(source, "pyspark") else source
-
-
 def _find_database(source: Any) -> Any:
     """Return what is equal for tables of one database; None if it is not known."""
-    if isinstance(source, Spark):
-        return source.frame.sparkSession
+    if _is_of(source, "pyspark"):
+        return source.sparkSession
     return source.run if isinstance(source, RunSQL) else None
 
 
 def _open(source: Any) -> AbstractContextManager[Database]:
+    if _is_of(source, "pyspark"):
+        return opened_spark(source)
     return opened_relation(source) if _is_relation(source) else source.opened()
 
 

@@ -1,10 +1,10 @@
-"""Statistics of all predicted clusters by SQL: sums as one row, or values with their counts."""
+"""Statistics of all predicted clusters that are sums or ratios of sums, by SQL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,6 @@ NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool", r
 """Kinds of columns (`Database.kind`) that are numbers, or may be."""
 LARGEST = 1.7976931348623157e308
 """The largest finite number. Comparisons with it are false of NaN and NULL."""
-VALUES = 100_000
-"""Most different values that leave the database for a statistic of ranks; of more, windows make sums."""
-ROWS = 1_000_000
-"""Most predicted clusters whose values leave the database for regressions and a caller's own functions."""
 SIGNS = {"==": "=", "!=": "<>"}
 
 
@@ -70,6 +66,11 @@ def scan_features(
     """Compute statistics of all clusters by domain, and features of touched clusters and of entities."""
     features, statistics = features_of(features), statistics_of(statistics)
     attributes = attributes if features or by is not None else None
+    if others := [name for statistic in statistics if not statistic.sums for name in statistic.names]:
+        raise DataError(
+            f"{head(others)} needs a row for each predicted cluster, but a database returns only sums, as of "
+            "count, total, mean, share and ratio: read the prediction into memory, as by pandas.read_parquet"
+        )
     if names := [feature.name for feature in features if callable(feature.how)]:
         raise DataError(
             f"{head(names)} aggregates by a function, which no database runs: read all into memory"
@@ -113,7 +114,6 @@ class Clusters:
     features: tuple[Feature, ...]
     by_domain: bool
     records: int
-    _values: dict[tuple[int, tuple[str, ...]], pd.DataFrame | None] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -196,91 +196,14 @@ class Clusters:
 
     def compute(self, statistic: Statistic, summary: Summary) -> tuple[Statistic, dict[str, FloatArray]]:
         """Return a statistic as all predicted clusters mean it, and its values by domain."""
-        if statistic.sums:
-            top, *bottom = statistic.sums
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = {
-                    g: np.divide(totals[top], totals[bottom[0]] if bottom else 1.0)
-                    for g, totals in summary.totals.items()
-                }
-            values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
-            return statistic.fit(summary.least), values
-        most = ROWS if statistic.ranked is None else VALUES
-        features = tuple(statistic.features or self.names)
-        if (most, features) not in self._values:  # which several statistics may need
-            self._values[most, features] = self._read_values(features, most)
-        rows = self._values[most, features]
-        if rows is None and statistic.ranked is not None:
-            return statistic.fit(summary.least), self._rank(statistic, summary)
-        fitted = statistic
-        if statistic.ranked is None:
-            # a function of a caller's own, and what a formula learns from data, take a row for each cluster
-            of_all = replace(self, by_domain=False)._read_values(features, most) if self.by_domain else rows
-            if rows is None or of_all is None or of_all["w"].sum() > ROWS:
-                raise DataError(
-                    f"{', '.join(statistic.names)} needs a row for each predicted cluster, of which there "
-                    f"are more than {ROWS:,}: choose a statistic of sums or ranks, or read a sample of "
-                    "clusters into memory"
-                )
-            repeated = of_all.loc[np.repeat(of_all.index, of_all["w"].astype(int))].assign(w=1.0)
-            fitted = statistic.fit(repeated.drop(columns=["g", "w"]).reset_index(drop=True))
-            rows = rows if self.by_domain else repeated.reset_index(drop=True)
-        assert rows is not None
-        of_domain = {g: rows[rows["g"] == g] for g in summary.domains}
-        return fitted, {
-            g: fitted.value(part.drop(columns=["g", "w"]), part["w"].to_numpy())
-            for g, part in of_domain.items()
-        }
-
-    def _read_values(self, features: tuple[str, ...], most: int) -> pd.DataFrame | None:
-        """Return different values of features by domain g with their clusters w; None if there are more."""
-        listed = ", ".join(f"f{self.names.index(name)}" for name in features)
-        rows: list[tuple[Any, ...]] = []
-        for part in self.parts():
-            sql = f"SELECT g, SUM(w), {listed} FROM {self.write_weighted(part)} GROUP BY g, {listed}"
-            rows += self.prediction.database.rows(f"{sql} LIMIT {most + 1}")
-            if len(rows) > most:
-                return None
-        frame = pd.DataFrame(rows, columns=["g", "w", *features])
-        frame = frame.astype({"g": str} | {name: float for name in ["w", *features]})
-        # rows come in any order, and sums depend on it by rounding
-        return frame.sort_values(["g", *features], ignore_index=True)
-
-    def _rank(self, statistic: Statistic, summary: Summary) -> dict[str, FloatArray]:
-        """Return Gini, G = Σ x k (2B - k)/(KT) - 1, or the share of the highest, from sums over windows.
-
-        k clusters have the value x, B have it or less, K = Σ k and T = Σ k x.
-        """
-        (name,), (kind, amount) = statistic.features, statistic.ranked or ("", 0.0)
-        if summary.least[name].iloc[0] < 0:
-            statistic.value(summary.least, np.ones(1))  # which refuses values below 0
-        double = self.prediction.database.dialect.double
-        values = (
-            f"SELECT g, CAST(f{self.names.index(name)} AS {double}) AS x, CAST(SUM(w) AS {double}) AS k "
-            f"FROM {self.write_weighted('1 = 1')} GROUP BY g, f{self.names.index(name)}"
-        )
-        if kind == "gini":
-            below = f"SELECT g, x, k, SUM(k) OVER (PARTITION BY g ORDER BY x) AS b FROM ({values}) AS v"
-            sums = f"SELECT g, SUM(k), SUM(x * k), SUM(x * k * (2 * b - k)) FROM ({below}) AS u GROUP BY g"
-            rows = self.prediction.database.rows(sums)
-            return {str(g): np.array([up / (K * T) - 1 if T else np.nan]) for g, K, T, up in rows}
-        highest = amount if kind == "top" else 1 - amount
-        number = (
-            f"{highest!r} * a" if highest < 1 else f"CASE WHEN {highest!r} < a THEN {highest!r} ELSE a END"
-        )
-        above = (
-            "SELECT g, x, k, SUM(k) OVER (PARTITION BY g ORDER BY x DESC) AS b, "
-            f"SUM(k) OVER (PARTITION BY g) AS a, SUM(k * x) OVER (PARTITION BY g) AS t FROM ({values}) AS v"
-        )
-        sums = (
-            f"SELECT g, MIN(x), SUM(k), SUM(x * k), MIN({number}), MIN(t) FROM ({above}) AS u "
-            f"WHERE b - k < ({number}) * (1 - 1e-12) GROUP BY g"
-        )
-        shares = {
-            str(g): (part - q * k + q * n) / T if T else np.nan
-            for g, q, k, part, n, T in self.prediction.database.rows(sums)
-        }
-        return {g: np.array([share if kind == "top" else 1 - share]) for g, share in shares.items()}
+        top, *bottom = statistic.sums
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = {
+                g: np.divide(totals[top], totals[bottom[0]] if bottom else 1.0)
+                for g, totals in summary.totals.items()
+            }
+        values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
+        return statistic.fit(summary.least), values
 
 
 def _find_touched(

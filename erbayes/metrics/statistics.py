@@ -68,8 +68,8 @@ class Statistic:
     such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,);
     `metric`: the metric of `erbayes.metrics` that it is, if it is one.
 
-    Two forms are computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
-    totals, where None is 1; `ranked` is ("gini", 0) or ("top", k) or ("below", p) of one feature.
+    One form is computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
+    totals, where None is 1.
     """
 
     names: tuple[str, ...]
@@ -81,7 +81,6 @@ class Statistic:
     leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
     metric: Metric | None = None
     sums: tuple[str | None, ...] = ()
-    ranked: tuple[str, float] | None = None
 
     @property
     def features(self) -> list[str]:
@@ -286,7 +285,7 @@ def gini(feature: str = SIZE) -> Statistic:
         G = W @ apart / (2 * K * T)
         return G, (apart / (K * T) - G * (1 / K + value / T))[of_row]
 
-    return Statistic((_name_of("gini", None, feature),), function, UNIT, (feature,), ranked=("gini", 0.0))
+    return Statistic((_name_of("gini", None, feature),), function, UNIT, (feature,))
 
 
 def top(how_many: float, feature: str = SIZE) -> Statistic:
@@ -308,8 +307,7 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
     def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
         return _compute_top(_take_positive(feature, rows), w, float(how_many))
 
-    name, ranked = _name_of("top", how_many, feature), ("top", float(how_many))
-    return Statistic((name,), function, UNIT, (feature,), ranked=ranked)
+    return Statistic((_name_of("top", how_many, feature),), function, UNIT, (feature,))
 
 
 def quantile_share(p: float, feature: str = SIZE) -> Statistic:
@@ -321,8 +319,7 @@ def quantile_share(p: float, feature: str = SIZE) -> Statistic:
         S, u = _compute_top(_take_positive(feature, rows), w, 1 - p)
         return 1 - S, -u
 
-    name, ranked = _name_of("quantile_share", p, feature), ("below", float(p))
-    return Statistic((name,), function, UNIT, (feature,), ranked=ranked)
+    return Statistic((_name_of("quantile_share", p, feature),), function, UNIT, (feature,))
 
 
 def _compute_top(x: FloatArray, w: FloatArray, how_many: float) -> tuple[Any, FloatArray]:
