@@ -11,7 +11,6 @@ import sys
 import tempfile
 import threading
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -121,36 +120,6 @@ def sqlite(frame, table="p"):
     return RunSQL(lambda sql: database.execute(sql).fetchall(), table, dialect=Dialect.SQLITE)
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    if find_spec("pyspark") is None:
-        pytest.skip("pyspark is not installed")
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        # tables of a hundred rows: to compile queries, and Spark itself well, takes longer than to run them
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.pyspark.python", "/bin/false")  # nothing needs a Python worker
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-
-
-def to_spark(session, frame, names=None):
-    """A DataFrame of Spark by Arrow, as a list would need a Python worker."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    return session.createDataFrame(table.rename_columns(names or table.column_names))
-
-
 def parquet(frame, folder):
     frame.to_parquet(folder / "p.parquet", index=False)
     return folder / "p.parquet"
@@ -243,35 +212,6 @@ def test_plain_sql_with_short_and_long_lists(missing, longest):
     same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
 
 
-@pytest.mark.parametrize(
-    "seed, kind, missing",
-    [
-        (0, "strings", eb.Missing.ERROR),
-        (1, "integers", eb.Missing.SINGLETON),
-        (2, "hostile", eb.Missing.TOGETHER),
-        (3, "strings", eb.Missing.OMIT),
-    ],
-)
-def test_spark(spark, seed, kind, missing):
-    prediction, labels, blocks = population(seed, 90, kind, 0 if missing is eb.Missing.ERROR else 9)
-    blocks = blocks if seed % 2 else None
-    frame = to_spark(spark, frame_of(prediction), ["rec`ord", "clu ster"])
-    same(
-        scan(frame, labels, blocks=blocks, missing=missing),
-        eb.measure(prediction, labels, blocks=blocks, missing=missing),
-    )
-    assert not spark.catalog.listTables()
-
-
-def test_the_same_text_through_spark_sql(spark):
-    prediction, labels, _ = population(5, 90, "hostile")
-    to_spark(spark, frame_of(prediction), ["r", "it's c"]).createOrReplaceTempView("p")
-    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", Dialect.SPARK)
-    found = scan(table, labels, Columns("r", "it's c"), missing=eb.Missing.OMIT)
-    spark.catalog.dropTempView("p")
-    same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
-
-
 @pytest.fixture
 def postgres(tmp_path_factory):
     """A server of its own, reached through a socket in a temporary folder; root may not run it, so postgres does."""
@@ -344,19 +284,6 @@ def test_a_hundred_thousand_rows_in_postgresql(postgres):
     postgres.execute('INSERT INTO "s.1"."p""; --" VALUES (\'US0-0\', \'x\')')
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'US0-0'"):
         scan(table, labels, names, missing=eb.Missing.OMIT)
-
-
-def test_spark_finds_what_is_wrong(spark):
-    frame = to_spark(spark, pd.DataFrame({"r": ["a", "a", "b"], "c": ["x", "y", None]}))
-    with pytest.raises(
-        eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r' is 'b'"
-    ):
-        scan(frame, {"a": "e"})
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
-        scan(frame.dropna(), {"a": "e"})
-    with pytest.raises(eb.DataError, match="not double"):
-        scan(frame.selectExpr("CAST(1.5 AS DOUBLE) AS r", "c"), {"a": "e"})
-    assert not spark.catalog.listTables()
 
 
 @pytest.mark.parametrize(
@@ -976,15 +903,6 @@ def test_each_prediction_has_a_column_of_its_own():
         same(units, eb.measure(table.set_index("id")[name], labels))
 
 
-def test_common_records_in_spark(spark):
-    prediction, labels, _ = population(2)
-    old, new = prediction[30:], prediction[::-1][9:]
-    shared = prediction.index.isin(old.index.intersection(new.index))
-    frames = {name: to_spark(spark, frame_of(p)) for name, p in (("old", old), ("new", new))}
-    for units in scan(frames, labels).values():
-        same(units, eb.measure(prediction[shared], labels, missing=eb.Missing.OMIT))
-
-
 def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     old, new, labels, blocks = releases(tmp_path, gaps=True)
     files = {"old": tmp_path / "old.parquet", "new": str(tmp_path / "dir" / "new")}
@@ -1069,7 +987,24 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     wanted = eb.compare(
         {"old": old, "new": new}, labels, design, metrics, missing=eb.Missing.OMIT
     ).differences()
-    pd.testing.assert_frame_equal(eb.compare(scans, labels, design, metrics).differences(), wanted)
+    for given in (labels, None):
+        found = eb.compare(scans, given, design, metrics).differences()
+        pd.testing.assert_frame_equal(found, wanted)
+    alone = eb.estimate(scans["new"], design=design, metrics=metrics)
+    pd.testing.assert_frame_equal(
+        alone.table(), eb.estimate(eb.Sample(scans["new"], design), metrics=metrics).table()
+    )
+    joined = labels.where(labels != labels.iloc[0], labels.iloc[-1])
+    for other, said in (
+        (labels[1:], rf"the {len(labels) - 1} labels, which are not its own"),
+        (joined, "not its own"),
+    ):
+        with pytest.raises(eb.DataError, match=said):
+            eb.compare(scans, other, design)
+        with pytest.raises(eb.DataError, match="or scan the prediction again with what is given"):
+            eb.estimate(scans["new"], other, design)
+    with pytest.raises(eb.DataError, match="already: leave out blocks, frame, or"):
+        eb.compare(scans, None, design, blocks=labels, frame=labels.index)
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(

@@ -184,8 +184,9 @@ def compare(
     predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
         If one is in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, frame
-        As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
-        releases of different dates the same records.
+        As in `erbayes.estimate`. A finished scan has labels, blocks, policy and frame already, so that they
+        are left out: `compare(scans, design=design)`. A frame leaves releases of different dates the same
+        records.
     missing : Missing
         As in `erbayes.estimate`. `Missing.COMMON` compares predictions that cover different records on those
         that they share.
@@ -265,27 +266,30 @@ def estimate_jointly(
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
     need_names(predictions)
-    design = need_labels_and_design(labels, design, "compare(predictions, labels, design)")
+    scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
+    design = need_labels_and_design(scans or labels, design, "compare(predictions, labels, design)")
     missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
-    metrics, labels = resolve_metrics(metrics), sampled_labels(labels)
+    if scans and len(scans) < len(predictions):
+        lacking = [name for name in predictions if name not in scans]
+        raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
+    metrics = resolve_metrics(metrics)
+    for finished in scans.values():
+        finished.refuse_others(labels, blocks=blocks, frame=frame)
+    labels = None if scans else sampled_labels(labels)
     common = missing is Missing.COMMON
     if common:
         missing = Missing.ERROR  # of labelled records that no prediction has
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
+            scans = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
-            predictions = {
+            scans = {
                 name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
                 for name, p in predictions.items()
             }
-    scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
     if scans:
-        if len(scans) < len(predictions):
-            lacking = [name for name in predictions if name not in scans]
-            raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
         refuse_different_records(scans)
         return compare_counted(scans, design, metrics, Overlaps(()), engine, rng, common)
     shared_index = _share_index(predictions)

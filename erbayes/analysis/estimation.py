@@ -16,6 +16,7 @@ from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
 from ..large import scan
+from ..large.counted import Scanned
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, MetricLike, resolve_metrics
 from ..metrics.uncertain import Estimates
@@ -39,11 +40,12 @@ def estimate(
 
     Parameters
     ----------
-    prediction : memberships, files or tables, or Sample
+    prediction : memberships, files or tables, finished scan, or Sample
         The cluster of *every* record: a Series or a dict from record to cluster, or a table of two columns
         (pandas, polars, Arrow). If it does not fit in memory, the name of a file or folder of Parquet or CSV,
-        or a table of a database (see `erbayes.large.scan`), which is counted there. A `Sample` has
-        its labels and its design: `estimate(sample)`.
+        or a table of a database (see `erbayes.large.scan`), which is counted there. A finished
+        scan has its labels, `estimate(scan, design=design)`, and a `Sample` also its design,
+        `estimate(sample)`.
     labels : memberships
         The true entity of each labelled record, with *all* records of each sampled entity.
     design : Design
@@ -127,6 +129,9 @@ def estimate(
     if isinstance(prediction, Sample):
         _refuse_second_sample(labels, design, blocks, frame)
         sample = prediction
+    elif isinstance(prediction, Scanned):
+        prediction.refuse_others(labels, blocks=blocks, frame=frame)
+        sample = Sample(prediction, need_labels_and_design(prediction, design, "estimate(scan, design=...)"))
     else:
         design = need_labels_and_design(labels, design, "estimate(prediction, labels, design)")
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure

@@ -15,7 +15,7 @@ from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts
-from ..units.measuring import assemble
+from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import changed
 from .faults import (
@@ -43,6 +43,25 @@ class Scanned(Units):
     rows: int = 0
     digest: int | None = None
     columns: tuple[str, ...] = ()
+
+    def refuse_others(self, labels: Any, **others: Any) -> None:
+        """Refuse labels of other records or entities than those of the scan, and what else it has already."""
+        assert self.piece_of is not None
+        own, entity = self.piece_of.index, self.group[self.piece_of]
+        given = [name for name, other in others.items() if other is not None]
+        if labels is not None:
+            labels = sampled_labels(labels)
+            at, number = labels.records.get_indexer(own), len(labels.records)
+            one, other = (pd.factorize(codes)[0] for codes in (labels.codes[at], entity))
+            # those that the prediction does not have may be left out
+            as_many = number in {len(own), len(own) + self.unmatched}
+            if (at < 0).any() or not as_many or (one != other).any():
+                given.append(f"the {number:,} labels, which are not its own {len(own):,}")
+        if given:
+            raise DataError(
+                f"a finished scan has its labels, blocks and frame already: leave out {', '.join(given)}, or "
+                "scan the prediction again with what is given"
+            )
 
 
 def count_rows(prediction: Prediction, any_id: bool) -> tuple[int, int | None]:
