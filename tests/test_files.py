@@ -3,6 +3,7 @@ import io
 import signal
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 
 import erbayes as eb
 from erbayes._internal.files import (
-    _read_plain,
+    _parse,
     is_database,
     read_columns,
+    read_table,
     refuse_output,
     replacing,
     terminable,
@@ -266,14 +268,54 @@ ODD = [
 ]  # fmt: skip
 
 
+REFUSED = {
+    b"a,b\nx,y,z\n": "more fields than its header",
+    b'a,b\n"x" ,y\n': "nothing, not even a blank",
+    b'a,b\n"x"b,",y"\n': "nothing, not even a blank",
+}
+"""Texts that pandas reads, and not as they are meant."""
+
+
 @pytest.mark.parametrize("content", ODD, ids=repr)
-def test_pandas_judges_what_is_not_plain(content):
-    assert _read_plain(content, ",") is None
+def test_odd_text_is_read_as_pandas_reads_it_or_refused(content, tmp_path):
+    (path := tmp_path / "x.csv").write_bytes(content)
+    try:
+        wanted = by_pandas(content)
+    except (ValueError, UnicodeDecodeError):
+        wanted = None
+    if wanted is None or content in REFUSED:
+        with pytest.raises(eb.DataError, match=f"cannot read .*{REFUSED.get(content, '')}"):
+            read_table(path)
+    else:
+        assert _parse(content.removeprefix(BOM_UTF8), ",").equals(wanted)
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"PK\x03\x04\x14", "a file of Excel: save its sheet as CSV"),
+        (b'[{"record": 1}]', "JSON, and no table: make one row per record"),
+        (b'{"record": [1, 2]}\n{"record": [3]}', "JSON, and no table"),
+        (b"record,cluster\n" + b"," * 10**6 + b"\n", "more fields than its header"),
+    ],
+    ids=["Excel", "JSON", "lines of JSON", "a wide line"],
+)
+def test_what_is_no_table_is_told(content, said, tmp_path):
+    (path := tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(eb.DataError, match=f"cannot read .*{said}"):
+        read_table(path)
+
+
+def test_brackets_and_the_line_of_excel_are_no_data(tmp_path):
+    (path := tmp_path / "x.csv").write_bytes(b"[id],[cluster]\n1,2\n")
+    assert list(read_table(path)) == ["[id]", "[cluster]"]
+    path.write_bytes(b"\xef\xbb\xbfsep=;\r\na;b\r\n1,5;2\r\n")
+    assert read_table(path).to_dict("list") == {"a": ["1,5"], "b": ["2"]}
 
 
 def test_pyarrow_and_pandas_read_plain_text_alike():
     """Random texts, in which gaps, blanks, leading zeros, words for nothing and ends of lines meet."""
-    rng, read = np.random.default_rng(5), 0
+    rng = np.random.default_rng(5)
     cells = [
         "",
         " ",
@@ -305,21 +347,10 @@ def test_pyarrow_and_pandas_read_plain_text_alike():
         if trial % 7 == 0:
             lines.insert(rng.integers(1, len(lines) + 1), "")
         content = (end.join(lines) + end * int(last)).encode()
-        found = _read_plain(content, ",")
-        if found is not None:
-            read += 1
-            # before pandas 3 one has None and the other NaN where a value is missing
-            pd.testing.assert_frame_equal(found.fillna("\0"), by_pandas(content).fillna("\0"))
-            assert (found.isna() == by_pandas(content).isna()).all(axis=None)
-    assert read > 350
-    found = _read_plain(b"a\tb\nx,1\t2\n", "\t")
+        found, wanted = _parse(content, ","), by_pandas(content)
+        # before pandas 3 one has None and the other NaN where a value is missing
+        pd.testing.assert_frame_equal(found.fillna("\0"), wanted.fillna("\0"))
+        assert (found.isna() == wanted.isna()).all(axis=None)
+    found = _parse(b"a\tb\nx,1\t2\n", "\t")
     pd.testing.assert_frame_equal(found, by_pandas(b"a\tb\nx,1\t2\n", "\t"))
     assert found.iloc[0, 0] == "x,1"
-
-
-def test_a_header_that_does_not_end_is_left_to_pandas(monkeypatch):
-    content = b"a,b\nx,y\n"
-    monkeypatch.setattr("erbayes._internal.files.HEADER", 4)
-    assert _read_plain(content, ",").equals(by_pandas(content))
-    monkeypatch.setattr("erbayes._internal.files.HEADER", 2)
-    assert _read_plain(content, ",") is None

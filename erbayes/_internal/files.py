@@ -14,11 +14,12 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from io import BytesIO, StringIO
+from io import BytesIO, TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
@@ -42,9 +43,17 @@ HIDDEN = ".erbayes-"
 NEW, OLD = "new", "old"
 """Names in such a folder of what is being made, and of what it replaces."""
 HEADER = 2**16
-"""Bytes in which the first line of a file must end to be read by pyarrow."""
+"""Bytes of a file whose lines show its separator."""
 SEPARATORS = ",;\t|"
 """Characters between columns; the first is taken if it gives each line as many fields."""
+NO_TEXT = {
+    rb"PK\x03\x04|\xd0\xcf\x11\xe0": "it is a file of Excel: save its sheet as CSV",
+    rb"\s*[\[{]\s*([\[{\]}\"\d-]|null|true|false)": "it is JSON, and no table: make one row per "
+    "record, such as by pandas.read_json(path).explode('ids') if a column lists ids, and save it as CSV",
+}
+"""Patterns of the beginning of files that are no text in columns, with what to do."""
+SEPARATOR = re.compile(rb"sep=[,;\t|]\r?\n")
+"""A first line in which Excel names the separator."""
 LINE = 2**20
 ENDLESS = f"its first line, which names the columns, is over {LINE:,} letters"
 """Why a file is refused whose first line may never end."""
@@ -140,14 +149,12 @@ def _read(path: Path) -> pd.DataFrame:
             return frame if frame.index.names == [None] else frame.reset_index()
         with get_handle(path, "rb", compression="infer", is_text=False) as opened:
             content: bytes = opened.handle.read()
+        if found := next((told for start, told in NO_TEXT.items() if re.match(start, content)), None):
+            raise DataError(f"cannot read {path}: {found}")
         if len(content) > LINE and not re.search(rb"[\r\n]", content[:LINE]):
             raise ValueError(ENDLESS)
         content = _find_table(content)
-        separator = "\t" if ".tsv" in suffixes[-2:] else _find_separator(content)
-        if (plain := _read_plain(content, separator)) is not None:
-            return plain
-        _refuse_text_after_quotes(path, content, separator)
-        frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+        frame = _parse(content, "\t" if ".tsv" in suffixes[-2:] else _find_separator(content))
     except DataError:
         raise
     except pd.errors.EmptyDataError as error:
@@ -160,8 +167,6 @@ def _read(path: Path) -> pd.DataFrame:
         raise DataError(f"cannot read {path}: {error}") from error
     if len(frame.columns) and all(map(BLANK.fullmatch, map(str, frame.columns))):
         raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise DataError(f"cannot read {path}: its lines have more fields than its header")
     return frame
 
 
@@ -169,6 +174,9 @@ def _find_table(content: bytes) -> bytes:
     """Return text in UTF-8, without lines of comments above a table whose columns they do not share."""
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         content = content.decode("utf-16").encode()
+    content = content.removeprefix(BOM_UTF8)
+    if named := SEPARATOR.match(content):  # in the words of Excel
+        return content[named.end() :]
     rest = re.sub(rb"\A(#[^\n]*\n)+", b"", content)
     return rest if _list_separators(rest) and not _list_separators(content) else content
 
@@ -192,63 +200,43 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
     return DataError(f"cannot read {path}: {error}: it is not text in UTF-8, save it as such")
 
 
-def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
-    """Read text in which each line has a field per column as it stands; None if pandas must judge it.
+def _parse(content: bytes, separator: str) -> pd.DataFrame:
+    """Return text as a table. pyarrow takes a fifth of the time of pandas, which judges what it refuses."""
 
-    pyarrow takes a fifth of the time, and agrees with pandas on text without marks of order or NULs, if each
-    quote opens or closes a field.
-    """
-    quoted = b'"' in content
-    names = content[:HEADER].partition(b"\n")[0].rstrip(b"\r").split(separator.encode())
-    names = [name.strip(b'"') for name in names]
-    plain = len(names) == len(set(names)) > 1 and all(map(bytes.strip, names))
-    ends = content.count(b"\r") == content.count(b"\r\n")
-    if not plain or not ends or content.startswith(BOM_UTF8) or b"\0" in content:
-        return None
-    if quoted and not _quotes_fields(content, separator):
-        return None
-    try:
-        text = {name.decode(): pa.string() for name in names}
-        table = read_csv(
-            pa.BufferReader(content),
-            parse_options=ParseOptions(delimiter=separator, quote_char=quoted and '"'),
-            convert_options=ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
-        )
-    except (ArrowException, UnicodeDecodeError):
-        return None
-    # not .astype("str"), which before pandas 3 makes the text "None" of what is missing
-    return table.to_pandas() if table.column_names == list(text) else None
+    def read_lines() -> Any:
+        text = TextIOWrapper(BytesIO(content), "utf-8", newline="")
+        return csv.reader(text, delimiter=separator, strict=True)
 
-
-def _quotes_fields(content: bytes, separator: str) -> bool:
-    """Return whether each quote opens or closes a field, on one line and with no quote inside."""
-    text = np.frombuffer(content, dtype=np.uint8)
-    quote, line = np.flatnonzero(text == ord('"')), np.flatnonzero(text == ord("\n"))
-    apart = [ord(separator), ord("\n")]
-    before, after = quote[::2] - 1, quote[1::2] + 1
-    return bool(
-        len(quote) % 2 == 0
-        and np.isin(text[before[before >= 0]], apart).all()
-        and np.isin(text[after[after < len(text)]], [*apart, ord("\r")]).all()
-        and not (np.searchsorted(quote, line) % 2).any()
-    )
-
-
-def _refuse_text_after_quotes(path: Path, content: bytes, separator: str) -> None:
-    """Refuse fields such as `"a" ` and `"a"b`, which pandas would join to one text."""
     apart = separator.encode()
-    field = rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart)
-    # quick, but wrong at quotes in quotes, so that the csv module decides what it finds
-    if re.search(field, content.removeprefix(BOM_UTF8)) is None:
-        return
-    lines = csv.reader(StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
-    try:
-        deque(lines, maxlen=0)
-    except csv.Error as error:
-        raise DataError(
-            f"cannot read {path}: line {lines.line_num}: {error}; nothing, not even a blank, may stand "
-            "between a closing quote and the end of its field"
-        ) from error
+    # pandas and pyarrow would join `"a" ` and `"a"b` to one text; the pattern is quick, but wrong at quotes
+    # in quotes, so that the csv module decides what it finds
+    if b'"' in content and re.search(rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart), content):
+        lines = read_lines()
+        try:
+            deque(lines, maxlen=0)
+        except csv.Error as error:
+            said = "nothing, not even a blank, may stand between a closing quote and the end of its field"
+            raise ValueError(f"line {lines.line_num}: {error}; {said}") from error
+    names = list[str]()
+    with suppress(csv.Error):  # a field that is too long for it
+        names, first = [*islice(filter(None, read_lines()), 2), [], []][:2]
+        if len(first) > len(names):  # of which pandas makes an index
+            raise ValueError("its lines have more fields than its header")
+    plain = content.count(b"\r") == content.count(b"\r\n") and b"\0" not in content
+    if plain and len(names) == len(set(names)) > 1 and all(map(str.strip, names)):
+        with suppress(ArrowException, UnicodeDecodeError):
+            table = read_csv(
+                pa.BufferReader(content),
+                parse_options=ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
+                convert_options=ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+                ),
+            )
+            if table.column_names == names:
+                # not .astype("str"), which before pandas 3 makes the text "None" of what is missing
+                frame: pd.DataFrame = table.to_pandas()
+                return frame
+    return pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, na_values=[""])
 
 
 @contextmanager
