@@ -1,8 +1,6 @@
-"""The folder of a study: a file a cell, whose settings stand in words; what it has is not computed again."""
+"""The folder of a study: a file a cell, with the `repr` of its settings; what it has is not computed again."""
 
 import json
-import textwrap
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ from pyarrow import parquet
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes._internal.words import describe
 from erbayes.engine import Taylor
 from erbayes.labels import Records
 from erbayes.study import populations as sim
@@ -54,75 +51,14 @@ def never(sample, metrics, rng):
     )
 
 
-VERSIONS = {
-    "constant in the code": ("def f(s): return s + 1", "def f(s): return s + 2"),
-    "helper": ("def g(): return 1\ndef f(s): return g()", "def g(): return 2\ndef f(s): return g()"),
-    "global value": ("a = .1\nf = lambda s: a", "a = .2\nf = lambda s: a"),
-    "array": (
-        "import numpy as np\na = np.zeros(2)\nf = lambda s: a",
-        "import numpy as np\na = np.ones(2)\nf = lambda s: a",
-    ),
-    "default": ("def f(s, a=1): return a", "def f(s, a=2): return a"),
-    "closure": (
-        "def make(u): return lambda s: u\nf = make(.1)",
-        "def make(u): return lambda s: u\nf = make(.2)",
-    ),
-    "field": (
-        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(1)",
-        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(2)",
-    ),
-    "function in a field": (
-        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: object\nf = A(lambda s: 1)",
-        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: object\nf = A(lambda s: 2)",
-    ),
-    "method": (
-        "class A:\n    def __call__(self): return 1\nf = A()",
-        "class A:\n    def __call__(self): return 2\nf = A()",
-    ),
-    "class attribute": ("class A:\n    k = 1\nf = A()", "class A:\n    k = 2\nf = A()"),
-    "base class": (
-        "class B:\n    def __call__(self): return 1\nclass A(B): pass\nf = A()",
-        "class B:\n    def __call__(self): return 2\nclass A(B): pass\nf = A()",
-    ),
-    "partial": (
-        "from functools import partial\ndef g(s, a): return a\nf = partial(g, a=1)",
-        "from functools import partial\ndef g(s, a): return a\nf = partial(g, a=2)",
-    ),
-    "bound method": (
-        "class A:\n    def __init__(self, k): self.k = k\n    def g(self): return self.k\nf = A(1).g",
-        "class A:\n    def __init__(self, k): self.k = k\n    def g(self): return self.k\nf = A(2).g",
-    ),
-}
-
-
-@pytest.mark.parametrize("change", VERSIONS)
-def test_changed_code_of_the_user_is_noticed(change, tmp_path, monkeypatch):
-    """Two modules of one name, as of a script that was edited between two runs."""
-    monkeypatch.syspath_prepend(tmp_path)
-    words = []
-    for i, text in enumerate(VERSIONS[change]):
-        (tmp_path / f"mine_{i}.py").write_text(textwrap.dedent(text))
-        words.append(describe(__import__(f"mine_{i}").f).replace(f"mine_{i}", "mine"))
-    assert words[0] != words[1]
-
-
-def test_words_are_readable_and_the_same_again():
-    def double(sample, metrics, rng):
-        return sample * 2
-
-    assert "return sample * 2" in describe(double) and describe(double) == describe(double)
-    assert describe(Taylor(order=1)) == "Taylor(order=1)"
-    assert " at 0x" not in describe(partial(never, constant))
-
-
 def test_a_file_of_a_cell_is_readable_and_has_its_settings(tmp_path):
     run(Taylor(), tmp_path / "runs", 2)
     (file,) = (tmp_path / "runs").iterdir()
     assert file.name == "zeta, plan, 20.parquet"
-    words = json.loads(parquet.read_schema(file).metadata[b"study"])
-    assert words["cell"]["plan"] == "Records()" and words["cell"]["seed"] == "1"
-    assert words["cell"]["population"].startswith("Population(500 records")
-    assert words["estimators"]["own"].startswith("Estimator(engine=Taylor(")
+    settings = json.loads(parquet.read_schema(file).metadata[b"study"])
+    assert settings["plan"] == "Records()" and settings["seed"] == "1"
+    assert settings["population"].startswith("(Population(500 records")
+    assert settings["estimator own"].startswith("Estimator(engine=Taylor(")
     assert pd.read_parquet(file)["estimate"].notna().all()
 
 
@@ -143,29 +79,6 @@ def test_an_estimator_less_or_more_leaves_the_others(tmp_path):
     assert run({"calls": calls}, folder, 2).equals(first[first.repetition < 2]) and len(calls.asked) == 3
 
 
-def test_runs_of_changed_settings_are_told_and_computed_again(tmp_path):
-    folder = tmp_path / "runs"
-    assert (run(constant(0.25), folder).estimate == 0.25).all()
-    with pytest.warns(UserWarning, match="estimator own has other settings now, and is computed again"):
-        assert (run(constant(0.5), folder).estimate == 0.5).all()
-    formula = m.pairwise_recall.formula
-    own = [
-        m.Metric(
-            "own",
-            m.pairwise_recall.columns,
-            lambda b, a, p=p: formula(b, a) ** p,
-            m.pairwise_recall.size,
-            m.UNIT,
-            "own",
-        )
-        for p in (1, 2)
-    ]
-    once = run(Taylor(order=1), tmp_path / "metric", metrics=[own[0]])
-    with pytest.warns(UserWarning, match="metric own has other settings now"):
-        twice = run(Taylor(order=1), tmp_path / "metric", metrics=[own[1]])
-    assert twice.estimate.to_numpy() == pytest.approx(once.estimate.to_numpy() ** 2)
-
-
 class TestErrors:
     def test_another_study(self, tmp_path):
         run(Taylor(), tmp_path / "runs")
@@ -173,9 +86,10 @@ class TestErrors:
             ({"seed": 2}, "seed 1, not 2"),
             ({"level": 0.9}, "levels"),
             ({"plan": eb.labels.RootSize()}, "plan"),
+            ({"estimators": Taylor(order=1)}, "estimator own"),
         ):
             with pytest.raises(eb.DataError, match=f"is of another study, with {what}.*name a new folder"):
-                run(never, tmp_path / "runs", **other)
+                run(**{"estimators": Taylor(), "folder": tmp_path / "runs"} | other)
 
     def test_no_folder_above(self, tmp_path):
         with pytest.raises(

@@ -24,13 +24,12 @@ import pandas as pd
 from .._internal.errors import DataError, NotIdentified, whole
 from .._internal.nearest import name_arguments
 from .._internal.progress import show_progress
-from .._internal.words import describe
 from ..engine.contract import Engine, Estimator, adapt_to_study
 from ..engine.named import find_engine
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import EMPTY
-from .folder import CellRuns, Words
+from .folder import CellRuns
 from .measures import CELL, Study, name_bounds
 from .populations import Population
 from .samples import (
@@ -98,16 +97,11 @@ def study(
     DataError
         A folder that cannot be written to, or a file in it that is damaged or of another study.
 
-    Warns
-    -----
-    UserWarning
-        The folder has runs of an estimator or a metric with other settings, which are computed again.
-
     Notes
     -----
-    A file has settings in words: the `repr` of objects, and the source of your functions with values they
-    name. Name a new folder if another package or the middle of a long array has changed. Several processes
-    share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
+    A file has the `repr` of all settings. It does not show what a function of yours does, so that a changed
+    function needs a new folder. Several processes share the work in a block of
+    `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -164,17 +158,19 @@ class _Cell:
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
 
-    def words(self, estimators: Mapping[str, Estimator], metrics: Sequence[Metric]) -> Words:
-        """Return all settings in words."""
-        cell = {name: describe(getattr(self, name)) for name in ("plan", "annotator", "levels")}
-        if isinstance(people := self.population, Population):
-            units = people.units
-            cell["population"] = f"{people!r} {joblib.hash([units.unit, units.n, units.N, units.m])}"
-        else:
-            cell["population"] = describe(people)
-        cell |= {"draws": str(self.key[2]), "seed": str(self.seed), "version of erbayes": version("erbayes")}
-        of_estimators = {name: describe(estimator) for name, estimator in estimators.items()}
-        return {"cell": cell, "estimators": of_estimators, "metrics": {m.name: describe(m) for m in metrics}}
+    def settings(self, estimators: Mapping[str, Estimator], metrics: Sequence[Metric]) -> dict[str, object]:
+        """Return all settings by what they are called."""
+        people, data = self.population, ""
+        if isinstance(people, Population):  # two of one size and shape have one `repr`
+            data = joblib.hash([people.units.unit, people.units.n, people.units.N, people.units.m])
+        return {
+            "population": (people, data),
+            **{name: getattr(self, name) for name in ("plan", "annotator", "levels", "seed")},
+            "draws": self.key[2],
+            "version of erbayes": version("erbayes"),
+            **{f"estimator {name}": estimator for name, estimator in estimators.items()},
+            **{f"metric {metric.name}": metric for metric in metrics},
+        }
 
     def draw_many(self, first: int, repetitions: Sequence[int]) -> Samples | None:
         """Draw samples of the block that starts at `first` at once; None if they are drawn one by one."""
@@ -220,8 +216,8 @@ def _run_missing(
     """Return the runs of each cell: those in the folder, and the others, which are put into it."""
     runs, jobs = [], []
     for cell in cells:
-        words = {} if folder is None else cell.words(estimators, metrics)
-        runs.append(CellRuns(folder, ", ".join(filter(None, map(str, cell.key))), words))
+        name = ", ".join(filter(None, map(str, cell.key)))
+        runs.append(CellRuns(folder, name, cell.settings(estimators, metrics)))
         done = runs[-1].list_done()
         for first in range(0, repetitions, BLOCK):
             block = set(range(first, min(first + BLOCK, repetitions)))
