@@ -24,6 +24,7 @@ every: .venv/test
 	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
 
 quick: export OMP_NUM_THREADS := 1
+quick: export PYTHONWARNDEFAULTENCODING := 1
 quick: .venv/test
 	$(BIN)/python -m pytest -q --numprocesses=2 --no-loadscope-reorder $(QUICK)
 

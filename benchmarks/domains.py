@@ -190,7 +190,7 @@ def main() -> None:
     rng, parts = np.random.default_rng(2), populations()
     cells, text = (
         [],
-        [(Path(__file__).parent / "domains.md").read_text().split(MARK)[0] + MARK],
+        [(Path(__file__).parent / "domains.md").read_text(encoding="utf-8").split(MARK)[0] + MARK],
     )
     for name, (prediction, truth) in parts.items():
         for of in ("records", "entities", "order of ids"):
@@ -261,7 +261,7 @@ def main() -> None:
         ),
     )
     part("Speed", table(["all records", "50 groups", "ratio"], [speed()]))
-    (Path(__file__).parent / "domains.md").write_text("\n\n".join(text) + "\n")
+    (Path(__file__).parent / "domains.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

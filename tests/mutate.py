@@ -28,7 +28,7 @@ def change(value):
 
 def write(path, text):
     """Write a module without its bytecode, which would stay if a file of one size changes twice in a second."""
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     for old in path.parent.glob(f"__pycache__/{path.stem}.*"):
         old.unlink()
 
@@ -36,7 +36,7 @@ def write(path, text):
 def mutate(copy, constant):
     """Write the module of the constant anew in the copy of the package; return its path and its text before."""
     path = copy / constant.path.relative_to(PACKAGE.parent)
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     node = constant.node
     first, last = node.lineno - 1, node.end_lineno - 1
@@ -54,7 +54,9 @@ def run(guard, copy):
     """
     environment = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/{guard}"]
-    done = subprocess.run(command, cwd=PACKAGE.parent, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=PACKAGE.parent, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
     return ENDS.get(done.returncode, f"ERROR\n{done.stdout}{done.stderr}")
 
 

@@ -218,7 +218,7 @@ def test_arviz_on_leave_one_out(fit, slow):
 
 
 def test_docs_name_what_is_tested_here():
-    page = (Path(__file__).parent.parent / "docs" / "guide" / "arviz.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "guide" / "arviz.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\baz\.([a-z_]+)", page))
     tested = {*OF_CHAINS, *OF_PREDICTIONS, "plot_khat", "compare", "plot_compare", "from_netcdf"}
     assert len(named) > 30 and named == tested

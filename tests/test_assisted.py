@@ -947,7 +947,7 @@ def test_a_report_has_the_help(folder):
     pytest.importorskip("matplotlib")
     shown = run("report", *SHELL[1:], "--assist", "good.csv", "--output", "page.html")
     assert shown.exit_code == 0, shown.output
-    page = (folder / "page.html").read_text()
+    page = (folder / "page.html").read_text(encoding="utf-8")
     first, folded = page.split("<details", 1)
     assert re.findall("<th>([a-z ]+)</th>", first)[0] == "assisted"
     assert "closed form" in folded and "jackknife" in folded
@@ -956,10 +956,9 @@ def test_a_report_has_the_help(folder):
     assert "Quote these numbers, of the engine “assisted”" in page
     assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
     run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
-    assert (
-        "assisted: The second clustering &#39;p&#39; is the prediction itself"
-        in (folder / "page.html").read_text()
-    )
+    assert "assisted: The second clustering &#39;p&#39; is the prediction itself" in (
+        folder / "page.html"
+    ).read_text(encoding="utf-8")
     said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--by", "x")
     assert "--by takes no second clustering" in said
     said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--output", "good.csv")

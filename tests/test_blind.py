@@ -289,11 +289,11 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     saved(folder, "A", answered(read_sheet(folder.path / "sheet-A.csv"), TRUE))
     fill(folder, TRUE)
     path = folder.path / "answers-A.json"
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     for number, one in enumerate(content["answers"]):
         one["seconds"] = [4.0, 9, 3600.0][number % 3]
     content["answers"][0].pop("seconds")
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
     labels = read_labels(folder)
     assert not len(labels.problems), "the sheet and the page of A say the same"
     seconds = labels.states.set_index(["annotator", "task"])["seconds"].astype(float)
@@ -302,7 +302,9 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     median = labels.annotators().set_index("annotator")["median seconds"]
     assert median["A"] == 9 and np.isnan(median["B"])
     again = [one | {"seconds": one.get("seconds", 0) + 100} for one in content["answers"]]
-    (folder.path / "answers-later.json").write_text(json.dumps(content | {"answers": again}))
+    (folder.path / "answers-later.json").write_text(
+        json.dumps(content | {"answers": again}), encoding="utf-8"
+    )
     assert read_labels(folder).annotators()["median seconds"].iloc[0] == 109, "the later file counts on"
 
 
@@ -362,7 +364,9 @@ def test_the_key_must_stay_as_it_is(tmp_path):
     with pytest.raises(DataError, match="has changed since the draw"):
         read_labels(folder.path)
     key.write_bytes(before)
-    facts.write_text(facts.read_text().replace('"blind": true', '"blind": false'))
+    facts.write_text(
+        facts.read_text(encoding="utf-8").replace('"blind": true', '"blind": false'), encoding="utf-8"
+    )
     with pytest.raises(DataError, match="changed"):
         read_labels(folder.path)
 

@@ -260,12 +260,12 @@ def test_unreadable_files(folder, name, content, message):
     ],
 )
 def test_unusable_design_files(folder, args, rows, message):
-    (folder / "bad.csv").write_text(rows)
+    (folder / "bad.csv").write_text(rows, encoding="utf-8")
     assert message in refused(*ESTIMATE, *args.split(), "bad.csv")
 
 
 def test_labels_that_the_prediction_lacks(folder):
-    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
     args = ("estimate", "p.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "pairwise-recall")
     assert "1 of 4 labelled records are not in the prediction, such as 'zz'" in refused(*args)
     assert run(*args, "--missing", "omit").exit_code == 0
@@ -422,7 +422,7 @@ def test_the_plain_table_is_whole(folder):
     assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
     assert "…" not in shown and "\x1b" not in shown
     name = "a-very-long-name-" * 12
-    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
+    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     shown = run(
         "compare",
         "p.csv",
@@ -494,7 +494,7 @@ def test_a_program_gets_alarms_and_what_was_read_and_may_stop_at_a_fault(folder)
 def test_keys_are_never_cut_in_a_terminal(monkeypatch, folder):
     monkeypatch.setattr("erbayes.cli.printing.Printing._width", 80)
     long = "a-long-release"
-    (folder / f"{long}.csv").write_text((folder / "q.csv").read_text())
+    (folder / f"{long}.csv").write_text((folder / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     args = ("compare", f"{long}.csv", "p.csv", "l.parquet", "--design", "uniform-clusters")
     shown = run(*args, "--metrics", "pairwise-precision")
     *_, head, _, old, new, difference = shown.stdout.splitlines()
@@ -522,9 +522,9 @@ def test_output_is_what_would_be_printed(folder, format):
 
 
 def test_a_failed_run_leaves_the_old_output(folder):
-    (folder / "found.csv").write_text("good")
+    (folder / "found.csv").write_text("good", encoding="utf-8")
     refused(*ESTIMATE, "uniform-clusters", "--level", "2", "--output", "found.csv")
-    assert (folder / "found.csv").read_text() == "good"
+    assert (folder / "found.csv").read_text(encoding="utf-8") == "good"
     assert not list(folder.glob(".erbayes-*"))
 
 
@@ -608,7 +608,7 @@ def test_compare_what_predictions_share(folder):
 
 
 def test_compare_omits_missing_records_only_when_asked(folder):
-    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
     args = ("compare", "p.csv", "q.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "b3-recall")
     assert "1 of 4 labelled records" in refused(*args)
     assert run(*args, "--missing", "omit").exit_code == 0
@@ -628,7 +628,7 @@ def test_columns_are_read_in_either_order(folder, swapped, labels):
 
 
 def test_a_policy_is_offered_in_the_words_of_the_shell(folder):
-    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
     told = refused("estimate", "p.csv", "more.csv", "--design", "uniform-clusters")
     assert told.endswith("choose a policy to go on: --missing omit, singleton or together\n")
 
@@ -652,7 +652,7 @@ def test_compare_refuses_what_it_cannot_name(folder):
 
 def test_html_is_escaped_and_whole(folder):
     name = "<b>&" + "x" * 80
-    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
+    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     shown = run(
         "compare",
         "p.csv",
@@ -670,7 +670,7 @@ def test_html_is_escaped_and_whole(folder):
 
 
 def test_names_are_not_markup(folder):
-    (folder / "[bold]q.csv").write_text((folder / "q.csv").read_text())
+    (folder / "[bold]q.csv").write_text((folder / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     shown = run(
         "compare",
         "p.csv",
@@ -799,7 +799,12 @@ def process(*args, cwd):
     where = str(Path(eb.__file__).parents[1])
     code = f"import sys; sys.path.insert(0, {where!r}); from erbayes.cli import app; app(prog_name='erbayes')"
     return subprocess.run(
-        [sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, *args],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        encoding="utf-8",
     )
 
 
@@ -812,7 +817,7 @@ def test_a_process_prints_and_exits_0(folder):
 
 
 def test_a_process_tells_errors_without_a_traceback(folder):
-    (folder / "empty.csv").write_text("")
+    (folder / "empty.csv").write_text("", encoding="utf-8")
     done = process("estimate", "none.csv", "l.parquet", "--design", "uniform-clusters", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "none.csv" in done.stderr and "Traceback" not in done.stderr
@@ -854,12 +859,12 @@ def test_report(folder, monkeypatch):
 
 
 def test_report_leaves_the_old_page_where_it_fails(folder):
-    (folder / "report.html").write_text("old")
-    (folder / "strangers.csv").write_text("unit\nnobody\n")
+    (folder / "report.html").write_text("old", encoding="utf-8")
+    (folder / "strangers.csv").write_text("unit\nnobody\n", encoding="utf-8")
     assert "draws name units without labels" in refused(
         "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "strangers.csv"
     )
-    assert (folder / "report.html").read_text() == "old"
+    assert (folder / "report.html").read_text(encoding="utf-8") == "old"
 
 
 def test_plan(folder):
@@ -1134,9 +1139,9 @@ def test_a_database_needs_its_table(folder):
 )
 @pytest.mark.parametrize("output", ["p.csv", "l.parquet", "old.csv", "/dev/stdout", "closed.csv", "none/x"])
 def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, command, output):
-    (folder / "closed.csv").write_text("old")
+    (folder / "closed.csv").write_text("old", encoding="utf-8")
     (folder / "closed.csv").chmod(0o444)
-    (folder / "old.csv").write_text("old")
+    (folder / "old.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr("erbayes._internal.files.read_columns", lambda *args: pytest.fail("was read"))
     files = ("--frame", "old.csv", "--output", output)
     assert f"cannot write {output}: " in refused(
@@ -1145,7 +1150,7 @@ def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, comman
 
 
 def test_contents_of_files_send_no_commands_to_a_terminal(folder):
-    (folder / "x.csv").write_text("record,\x1b]0;title\x07\nr0,a\n")
+    (folder / "x.csv").write_text("record,\x1b]0;title\x07\nr0,a\n", encoding="utf-8")
     args = ("--design", "uniform-clusters", "--missing", "singleton", "--metrics", "b3-recall")
     for options in (args, (*args, "--cluster", "nope")):
         shown = run("estimate", "x.csv", "l.parquet", *options)

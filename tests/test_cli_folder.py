@@ -116,7 +116,7 @@ def test_the_folder_says_how_it_was_made(files):
     dealt = json.loads(drawn("--replace", "--annotators", 2, "--attributes", "a.csv", "-f", "json").stdout)
     assert [row["annotator"] for row in dealt] == ["A", "B"] and {row["draws"] for row in dealt} == {40}
     drawn("--replace", "--attributes", "a.csv", "--annotators", 2, "--overlap", 0.5)
-    about = json.loads((files / "f" / "drawn.json").read_text())
+    about = json.loads((files / "f" / "drawn.json").read_text(encoding="utf-8"))
     assert about["prediction"] == "p.csv" and about["attributes"] == "a.csv" and about["overlap"] == 0.5
     assert about["read"].endswith("(record, cluster of p.csv)")
 
@@ -145,7 +145,7 @@ def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
         drawn(to="f", design=design)
         drawn("--memory-limit", "1GB", to="g", design=design)
         assert (files / "f" / "drawn.csv").read_bytes() == (files / "g" / "drawn.csv").read_bytes()
-        assert (files / "f" / "tasks.csv").read_text().split() != []
+        assert (files / "f" / "tasks.csv").read_text(encoding="utf-8").split() != []
         assert read_folder("f").drawn.fingerprint == read_folder("g").drawn.fingerprint
     fill(read_folder("f"), TRUE)
     ways = [rows("estimate", "p.csv", "f", *more) for more in ((), ("--memory-limit", "1GB"))]
@@ -171,7 +171,7 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
     assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
         "estimate", "p.csv", "f", "--drawn-from", "q.csv"
     )
-    (files / "r.csv").write_text((files / "q.csv").read_text())
+    (files / "r.csv").write_text((files / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     two = rows("compare", "q.csv", "r.csv", "f", "--metrics", "b3-recall")["estimate"]
     assert two.tolist() == pytest.approx([wanted.estimate[0]] * 2 + [0], rel=1e-12)
     compared = rows("compare", "p.csv", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
@@ -189,10 +189,10 @@ def test_a_prediction_with_the_same_sizes_is_noticed(files):
     swapped = PRED.copy()
     swapped[[one, other]] = PRED[[other, one]].to_numpy()
     swapped.rename_axis("record").rename("cluster").to_csv("p.csv")
-    (files / "s.csv").write_text((files / "p.csv").read_text())
+    (files / "s.csv").write_text((files / "p.csv").read_text(encoding="utf-8"), encoding="utf-8")
     assert "this is not the prediction that was drawn from" in refused("estimate", "s.csv", "f")
     other = files / "t.csv"
-    other.write_text((files / "s.csv").read_text())
+    other.write_text((files / "s.csv").read_text(encoding="utf-8"), encoding="utf-8")
     assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "t.csv", "f")
 
 
@@ -203,8 +203,8 @@ def test_uniform_records_judge_another_prediction_with_a_note(files):
         in done("estimate", "q.csv", "f").stderr
     )
     assert "note" not in done("estimate", "p.csv", "f").stderr
-    with open("more.csv", "w") as file:
-        file.write((files / "p.csv").read_text() + "new,c1\n")
+    with open("more.csv", "w", encoding="utf-8") as file:
+        file.write((files / "p.csv").read_text(encoding="utf-8") + "new,c1\n")
     assert "records = 200, but the prediction holds 201" in refused("estimate", "more.csv", "f")
     assert rows("estimate", "more.csv", "f", "--frame", "p.csv").equals(rows("estimate", "p.csv", "f"))
 
@@ -464,8 +464,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("options", REFUSED)
 def test_draws_that_cannot_be_made_are_refused(files, options):
-    (files / "four.csv").write_text("a,b,c,d\n1,2,3,4\n")
-    (files / "short.csv").write_text("record,name\nr1,Ann\n")
+    (files / "four.csv").write_text("a,b,c,d\n1,2,3,4\n", encoding="utf-8")
+    (files / "short.csv").write_text("record,name\nr1,Ann\n", encoding="utf-8")
     before = sorted(path.name for path in files.iterdir())
     more = options.split()
     assert REFUSED[options] in refused(*DRAW, *more, *([] if "--output" in more else ["--output", "f"]))
@@ -721,15 +721,15 @@ def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
     )
     shutil.copy("f/answers-A.json", "h")
     assert len(read_labels("h").answers) == len(short.tasks)
-    content = json.loads(Path("f/answers-A.json").read_text())
+    content = json.loads(Path("f/answers-A.json").read_text(encoding="utf-8"))
     for answer in content["answers"][:2]:
         answer["record"] = "another"
-    Path("h/answers-A.json").write_text(json.dumps(content))
+    Path("h/answers-A.json").write_text(json.dumps(content), encoding="utf-8")
     (where,) = read_labels("h").problems["where"].pipe(lambda w: w[w.str.contains("answers-A.json")])
     assert (
         f"2 of {short.tasks['task'].max()} answers are of another draw: task 1 of record 'another'" in where
     )
-    Path("p.csv").write_text(Path("q.csv").read_text())
+    Path("p.csv").write_text(Path("q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     done("draw", "p.csv", "-d", "uniform-records", "--n", 60, "--seed", 3, "-o", "i")
     shutil.copy("f/answers-A.json", "i")
     assert (
@@ -764,16 +764,16 @@ def test_folders_that_get_no_more_draws(files):
     assert "--more takes f and no option but --format" in refused(*more, "f", "--annotators", 2)
     assert "Missing: PREDICTION." in refused(*more)
     assert "Missing: --design, --n, --seed, --output" in refused("draw", "p.csv")
-    table, prediction = Path("a.csv").read_text(), Path("p.csv").read_text()
+    table, prediction = Path("a.csv").read_text(encoding="utf-8"), Path("p.csv").read_text(encoding="utf-8")
     ATTRIBUTES.rename(columns={"name": "other"}).to_csv("a.csv", index=False)
     assert "its tasks have the columns 'task', 'record'" in refused(*more, "f")
     Path("a.csv").unlink()
     assert "'a.csv', from which f was drawn, is not there: put it back" in refused(*more, "f")
-    Path("a.csv").write_text(table)
-    Path("p.csv").write_text(Path("q.csv").read_text())
+    Path("a.csv").write_text(table, encoding="utf-8")
+    Path("p.csv").write_text(Path("q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     assert "this is not the prediction that was drawn from" in refused(*more, "f")
-    Path("p.csv").write_text(prediction)
-    (files / "f" / "notes.txt").write_text("mine")
+    Path("p.csv").write_text(prediction, encoding="utf-8")
+    (files / "f" / "notes.txt").write_text("mine", encoding="utf-8")
     assert "it holds other files, such as 'notes.txt'" in refused(*more, "f")
     (files / "f" / "notes.txt").unlink()
     sheet = read_sheet(files / "f/sheet-A.csv")

@@ -273,7 +273,7 @@ def find_constants():
     """Return the named numbers of all modules by `module.NAME`; two of one such name have that of the room before."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        for statement in ast.parse(path.read_text()).body:
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
             for name, node in assignments(statement):
                 if name.isupper() and (value := evaluate(node)) is not None:
                     module = path.parent if path.stem == "__init__" else path.with_suffix("")
@@ -286,7 +286,7 @@ def find_constants():
 def names_of_tests(path):
     """Return the functions of a file of tests, and the methods of its classes as `Class::method`."""
     found = []
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             found += [f"{node.name}::{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)]
         elif isinstance(node, ast.FunctionDef):
@@ -325,9 +325,10 @@ def test_numbers_are_found_in_all_their_forms(monkeypatch, tmp_path):
     room = tmp_path / "house" / "room"
     room.mkdir(parents=True)
     (room / "door.py").write_text(
-        "A, B = 1, 2.5\nC: int = 2**3\nD = (-1, 1 - 1e-9)\nE = F = 1\nG = 'x'\nH = True\nI = A\nlower = 1\nJ = [1]\n"
+        "A, B = 1, 2.5\nC: int = 2**3\nD = (-1, 1 - 1e-9)\nE = F = 1\nG = 'x'\nH = True\nI = A\nlower = 1\nJ = [1]\n",
+        encoding="utf-8",
     )
-    (tmp_path / "house" / "door.py").write_text("A = 7\n")
+    (tmp_path / "house" / "door.py").write_text("A = 7\n", encoding="utf-8")
     monkeypatch.setattr("test_constants.PACKAGE", tmp_path / "house")
     found = {name: constant.value for name, constant in find_constants.__wrapped__().items()}
     assert found == {

@@ -540,7 +540,7 @@ BROKEN = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_row_of_a_scanned_file_is_named(tmp_path, fault):
     content, told = BROKEN[fault]
-    (tmp_path / "p.csv").write_text(content)
+    (tmp_path / "p.csv").write_text(content, encoding="utf-8")
     with pytest.raises(eb.DataError, match=told) as error:
         scan(tmp_path / "p.csv", LABELS)
     assert all(
@@ -553,8 +553,8 @@ def test_a_broken_row_of_a_scanned_file_is_named(tmp_path, fault):
 )
 def test_files_of_a_folder_are_read_by_their_own_headers(tmp_path, other):
     (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "1.csv").write_text("record,cluster\na,x\nb,x\n")
-    (tmp_path / "p" / "2.csv").write_text(other)
+    (tmp_path / "p" / "1.csv").write_text("record,cluster\na,x\nb,x\n", encoding="utf-8")
+    (tmp_path / "p" / "2.csv").write_text(other, encoding="utf-8")
     found = scan(tmp_path / "p", {"a": "e", "b": "e", "c": "f"}, NAMES)
     assert found.table().equals(
         eb.measure({"a": "x", "b": "x", "c": "y"}, {"a": "e", "b": "e", "c": "f"}).table()
@@ -574,7 +574,7 @@ def test_out_of_memory_in_the_words_of_the_door(tmp_path):
 
 @pytest.mark.parametrize("header", [",", " , ", '"",""'])
 def test_a_blank_header_is_refused_at_every_door(tmp_path, header):
-    (tmp_path / "p.csv").write_text(f"{header}\na,x\nb,x\n")
+    (tmp_path / "p.csv").write_text(f"{header}\na,x\nb,x\n", encoding="utf-8")
     pd.DataFrame({"record": list("ab"), "entity": list("ee")}).to_csv(tmp_path / "l.csv", index=False)
     for door in ([], ["--memory-limit", "1GB"]):
         found = shell(tmp_path, "estimate", "p.csv", "l.csv", "--design", "uniform-clusters", *door)

@@ -27,23 +27,23 @@ pytestmark = pytest.mark.lowest
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
     path = tmp_path / "found.csv"
-    path.write_text("good")
+    path.write_text("good", encoding="utf-8")
     with pytest.raises(RuntimeError), replacing(path) as new:
-        new.write_text("half")
+        new.write_text("half", encoding="utf-8")
         raise RuntimeError
-    assert path.read_text() == "good"
+    assert path.read_text(encoding="utf-8") == "good"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
     target, link = tmp_path / "target.csv", tmp_path / "link.csv"
-    target.write_text("old")
+    target.write_text("old", encoding="utf-8")
     link.symlink_to(target)
     with replacing(link) as new:
-        assert target.read_text() == "old"
+        assert target.read_text(encoding="utf-8") == "old"
         assert new.suffix == ".csv"
-        new.write_text("new")
-    assert link.is_symlink() and target.read_text() == "new"
+        new.write_text("new", encoding="utf-8")
+    assert link.is_symlink() and target.read_text(encoding="utf-8") == "new"
     assert sorted(tmp_path.iterdir()) == [link, target]
 
 
@@ -71,7 +71,7 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     assert found.a.isna().tolist() == [False, True, False]
     assert found.a.dropna().tolist() == ["7", str(2**62 + 1)]
     assert found.b.tolist() == [1.5, 2, 3] and found.c.tolist() == ["1", "2", "3"]
-    (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n")
+    (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n", encoding="utf-8")
     found = read_columns(tmp_path / "x.csv", 2, ("b", "a"))
     assert found.b.tolist() == ["NA", "null", "x"] and list(found.columns) == ["b", "a"]
     assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
@@ -122,7 +122,7 @@ def test_quotes_as_they_are_meant(tmp_path, name):
 @pytest.mark.parametrize("text, times", [("r0,c0\nr1,c0\nr2,c1\n", 1), ("r,c\na,x\nr,c\nb,x\n", 1)])
 def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
     """Without a header the first record would be lost; with two there would be one too many."""
-    (tmp_path / "x.csv").write_text(text)
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
     with pytest.raises(eb.DataError, match=f"x.csv: {times} rows hold '(c0|r)' in the column of this name"):
         read_columns(tmp_path / "x.csv", 2)
 
@@ -139,8 +139,8 @@ def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
 def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
     pytest.importorskip("duckdb")
     labels = {"a": "e", "b": "e"}
-    (tmp_path / "x.csv").write_text('r,c\n"a" ,"x" \n"b",x\nc,"y" \n')
-    (tmp_path / "clean.csv").write_text("r,c\na,x\nb,x\nc,y\n")
+    (tmp_path / "x.csv").write_text('r,c\n"a" ,"x" \n"b",x\nc,"y" \n', encoding="utf-8")
+    (tmp_path / "clean.csv").write_text("r,c\na,x\nb,x\nc,y\n", encoding="utf-8")
     found, wanted = (scan(Files(tmp_path / f"{name}.csv", text=True), labels) for name in ("x", "clean"))
     assert found.table().equals(wanted.table()) and found.rows == wanted.rows
 
@@ -173,38 +173,38 @@ with replacing(Path({str(tmp_path / "found.csv")!r})) as new:
 
 def test_the_mode_of_a_file_is_kept(tmp_path):
     path = tmp_path / "found.csv"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     for mode in (0o600, 0o640, 0o664):
         path.chmod(mode)
         with replacing(path) as new:
-            new.write_text("new")
+            new.write_text("new", encoding="utf-8")
         assert path.stat().st_mode & 0o777 == mode
 
 
 def test_a_file_that_may_only_be_read_is_kept(tmp_path):
     path, link = tmp_path / "found.csv", tmp_path / "link.csv"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     link.symlink_to(path)
     path.chmod(0o444)
     for name in (path, link):
         with pytest.raises(eb.DataError, match="the file may only be read"), replacing(name):
             pytest.fail("was entered")
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
 
 
 def test_another_hard_link_keeps_the_old_content(tmp_path):
     path, copy = tmp_path / "found.csv", tmp_path / "copy.csv"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     copy.hardlink_to(path)
     with replacing(path) as new:
-        new.write_text("new")
-    assert (path.read_text(), copy.read_text()) == ("new", "old")
+        new.write_text("new", encoding="utf-8")
+    assert (path.read_text(encoding="utf-8"), copy.read_text(encoding="utf-8")) == ("new", "old")
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null", "link"])
 def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
     log = tmp_path / "log"
-    log.write_text("precious\n")
+    log.write_text("precious\n", encoding="utf-8")
     (tmp_path / "link").symlink_to("/dev/stdout")
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
@@ -213,15 +213,15 @@ from erbayes._internal.files import replacing, terminable
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")
 """
-    with log.open("a") as file:
+    with log.open("a", encoding="utf-8") as file:
         done = subprocess.run([sys.executable, "-c", code], stdout=file, stderr=subprocess.PIPE, timeout=60)
     assert b"it is not a regular file" in done.stderr
-    assert log.read_text() == "precious\n"
+    assert log.read_text(encoding="utf-8") == "precious\n"
 
 
 def test_outputs_are_refused_before_the_work(tmp_path):
     read, folder = tmp_path / "labels.csv", tmp_path / "release"
-    read.write_text("x")
+    read.write_text("x", encoding="utf-8")
     folder.mkdir()
     (tmp_path / "link.csv").symlink_to(read)
     (tmp_path / "hard.csv").hardlink_to(read)
@@ -240,7 +240,7 @@ def test_outputs_are_refused_before_the_work(tmp_path):
         with pytest.raises(eb.DataError, match=message):
             refuse_output(tmp_path / name, [read, folder])
     refuse_output(tmp_path / "release.csv", [read, folder])
-    assert read.read_text() == "x"
+    assert read.read_text(encoding="utf-8") == "x"
 
 
 def test_duckdb_databases_are_recognised(tmp_path):

@@ -138,7 +138,7 @@ def saved(folder, annotator, sheet):
             }
         )
     content = {"version": 1, "fingerprint": folder.fingerprint, "annotator": annotator, "answers": answers}
-    (folder.path / f"answers-{annotator}.json").write_text(json.dumps(content))
+    (folder.path / f"answers-{annotator}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 def fill(folder, true, suffix=".csv", change=lambda annotator, sheet: sheet):
@@ -216,10 +216,10 @@ def test_what_spreadsheet_programs_make_of_csv_files(tmp_path):
     path.write_bytes("task,record\n1,é\n".encode("cp1252"))
     with pytest.raises(DataError, match="not UTF-8; save it as"):
         read_sheet(path)
-    path.write_text("task,record\n1,a,b\n")
+    path.write_text("task,record\n1,a,b\n", encoding="utf-8")
     with pytest.raises(DataError, match="1 rows have more cells than names, such as row 2"):
         read_sheet(path)
-    path.write_text("")
+    path.write_text("", encoding="utf-8")
     with pytest.raises(DataError, match="it is empty"):
         read_sheet(path)
     (tmp_path / "s.xlsx").write_bytes(b"PK no")
@@ -565,7 +565,7 @@ def test_a_folder_is_read_as_it_was_written(tmp_path):
     assert {"date", "erbayes"} <= folder.facts.keys()
     assert list(folder.dealt) == ["A", "B", "C"]
     assert "30 draws" in repr(folder) and "p.csv" in str(folder.facts)
-    about = json.loads((tmp_path / "f" / "drawn.json").read_text())
+    about = json.loads((tmp_path / "f" / "drawn.json").read_text(encoding="utf-8"))
     assert about["drawn"]["plan"] == {"name": "mixture", "alpha": 0.3, "of": {"name": "predicted-links"}}
 
 
@@ -577,13 +577,13 @@ def test_sheets_hold_what_the_tasks_show(tmp_path):
             sheet = read_sheet(tmp_path / "f" / f"sheet-{annotator}{suffix}")
             assert list(sheet) == ["task", "record", "role", "name", "same", "cannot_tell", "note"]
             assert sheet["record"].tolist() == shown["record"].tolist()
-        assert folder.fingerprint in (tmp_path / "f" / f"label-{annotator}.html").read_text()
+        assert folder.fingerprint in (tmp_path / "f" / f"label-{annotator}.html").read_text(encoding="utf-8")
 
 
 def test_the_folder_says_which_file_goes_to_whom(tmp_path):
     """Each of its files once, the key among those that stay."""
     folder, *_ = made(tmp_path / "f", annotators=2)
-    sent, kept = (tmp_path / "f" / "README.txt").read_text().split("DO NOT SEND")
+    sent, kept = (tmp_path / "f" / "README.txt").read_text(encoding="utf-8").split("DO NOT SEND")
     for annotator, numbers in folder.dealt.items():
         (line,) = [line for line in sent.splitlines() if f"to annotator {annotator}:" in line]
         named = {f"label-{annotator}.html", *(f"sheet-{annotator}{suffix}" for suffix in SUFFIXES)}
@@ -618,16 +618,16 @@ def test_only_folders_of_draws_without_answers_are_replaced(tmp_path):
     with pytest.raises(DataError, match=r"it holds answers, in 'sheet-A.csv'.*replace=True"):
         made(tmp_path / "f", n=20)
     made(tmp_path / "f", n=20, replace=True)
-    (tmp_path / "f" / "answers-A.json").write_text("{}")
+    (tmp_path / "f" / "answers-A.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"it holds answers, in 'answers-A\.json'"):
         made(tmp_path / "f", n=20)
     (tmp_path / "f" / "answers-A.json").unlink()
-    (tmp_path / "f" / "notes.txt").write_text("mine")
+    (tmp_path / "f" / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(DataError, match=r"it holds other files, such as 'notes\.txt'"):
         made(tmp_path / "f", n=20, replace=True)
     (tmp_path / "empty").mkdir()
     made(tmp_path / "empty")
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(DataError, match="cannot write"):
         made(tmp_path / "file")
     with pytest.raises(DataError, match=r"cannot write .*No such file"):
@@ -642,7 +642,7 @@ def test_a_draw_that_was_changed_is_refused(tmp_path):
         read_labels(tmp_path / "f")
     with pytest.raises(DataError, match="is no folder that erbayes draw has written"):
         read_labels(tmp_path)
-    (tmp_path / "f" / "drawn.json").write_text('{"version": 9}')
+    (tmp_path / "f" / "drawn.json").write_text('{"version": 9}', encoding="utf-8")
     with pytest.raises(DataError, match="is not of version 1"):
         read_labels(tmp_path / "f")
 
@@ -830,11 +830,11 @@ def test_files_of_one_annotator_are_read_as_one(small):
 
 def test_files_that_cannot_be_read_are_listed_and_stop_labels(small):
     write(small, "A")
-    (small.path / "answers.csv").write_text("task,record\n")
-    (small.path / "sheet-C.csv").write_text("task,record\n")
-    (small.path / "sheet-D.xlsx").write_text("no")
+    (small.path / "answers.csv").write_text("task,record\n", encoding="utf-8")
+    (small.path / "sheet-C.csv").write_text("task,record\n", encoding="utf-8")
+    (small.path / "sheet-D.xlsx").write_text("no", encoding="utf-8")
     other = {"version": 1, "fingerprint": "other", "annotator": "B", "answers": []}
-    (small.path / "answers-B.json").write_text(json.dumps(other))
+    (small.path / "answers-B.json").write_text(json.dumps(other), encoding="utf-8")
     labels = read_labels(small)
     assert set(labels.problems["fault"]) == {Fault.UNREAD}
     said = "\n".join(labels.problems["where"])
@@ -986,17 +986,17 @@ def rewritten(path, change, fits=False):
     """Change the facts of a folder; `fits` makes its fingerprint fit again, as somebody could who wants to."""
     from erbayes.labels.drawing.folder import _compute_fingerprint
 
-    about = json.loads((path / "drawn.json").read_text())
+    about = json.loads((path / "drawn.json").read_text(encoding="utf-8"))
     change(about)
     if fits:
         tables = [(path / name).read_bytes() for name in ("drawn.csv", "tasks.csv")]
         about["fingerprint"] = _compute_fingerprint(tables, about)
-    (path / "drawn.json").write_text(json.dumps(about))
+    (path / "drawn.json").write_text(json.dumps(about), encoding="utf-8")
 
 
 def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
     folder, *_ = made(tmp_path / "f", sampling.RootSize(), integers=True)
-    original = (tmp_path / "f" / "drawn.json").read_text()
+    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
     changes = {
         "plan": lambda about: about["drawn"].update(plan={"name": "uniform-records"}),
         "n": lambda about: about["drawn"].update(n=7),
@@ -1008,7 +1008,7 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
         rewritten(tmp_path / "f", change)
         with pytest.raises(DataError, match=r"drawn\.json has changed since the draw.*restore all three"):
             read_labels(tmp_path / "f")
-    (tmp_path / "f" / "drawn.json").write_text(original)
+    (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
     rewritten(tmp_path / "f", lambda about: about.update(date="2020-01-01"))  # which weighs nothing
     assert read_labels(tmp_path / "f").folder.fingerprint == folder.fingerprint
 
@@ -1016,13 +1016,13 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
 @pytest.mark.parametrize("name", ["version", "fingerprint", "annotators", "types", "drawn"])
 def test_damaged_facts_of_a_folder_are_refused_in_a_sentence(tmp_path, name):
     made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text()
+    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
     said = "is no folder that erbayes draw has written|has changed since|is not of version 1"
     for value in (None, -1, "x", [], {}, 1e308, [[1]], {"A": "x"}, {"A": [True]}, {"../A": [1]}):
         rewritten(tmp_path / "f", lambda about, value=value: about.update({name: value}))
         with pytest.raises(DataError, match=said):
             read_labels(tmp_path / "f")
-        (tmp_path / "f" / "drawn.json").write_text(original)
+        (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
     rewritten(tmp_path / "f", lambda about: about.pop(name))
     with pytest.raises(DataError, match=said):
         read_labels(tmp_path / "f")
@@ -1032,7 +1032,7 @@ def test_damaged_facts_of_a_folder_are_refused_in_a_sentence(tmp_path, name):
 def test_damaged_draws_whose_fingerprint_fits_are_refused_or_read(tmp_path, name):
     """No value ends in another error than DataError. `records` is not read, and a fingerprint is any text."""
     made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text()
+    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
     values = [None, -1, "x", [], {}, 1e308, float("inf"), {"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}]
     values += [{"name": []}, {"name": "mixture", "alpha": "x"}, {"name": "mixture", "of": {}}]
     values += [{"name": "stratified", "starts": 5}, {"name": "stratified", "starts": "12"}, {"name": {}}]
@@ -1043,28 +1043,28 @@ def test_damaged_draws_whose_fingerprint_fits_are_refused_or_read(tmp_path, name
             read_labels(tmp_path / "f")
         except DataError:
             refused += 1
-        (tmp_path / "f" / "drawn.json").write_text(original)
+        (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
     assert refused == len(values) or name in {"records", "fingerprint", "n", "seed"}
 
 
 def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_path):
     made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text()
+    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
     rewritten(tmp_path / "f", lambda about: about["annotators"].update(A=[1, 999]))
     with pytest.raises(DataError, match=r"drawn\.json has changed since the draw"):
         read_labels(tmp_path / "f")
     for text in ("[" * 200_000, '{"a":' * 50 + "1" + "}" * 50):
-        (tmp_path / "f" / "drawn.json").write_text(text)
+        (tmp_path / "f" / "drawn.json").write_text(text, encoding="utf-8")
         with pytest.raises(
             DataError, match=r"cannot read .*drawn\.json: it has brackets in brackets, over 40"
         ):
             read_labels(tmp_path / "f")
         with pytest.raises(DataError, match="cannot read the description of draws: it has brackets"):
             sampling.RecordDraws.from_json(text, pd.DataFrame())
-    (tmp_path / "f" / "drawn.json").write_text("[]")
+    (tmp_path / "f" / "drawn.json").write_text("[]", encoding="utf-8")
     with pytest.raises(DataError, match=r"drawn\.json: it is list, and no object in braces"):
         read_labels(tmp_path / "f")
-    (tmp_path / "f" / "drawn.json").write_text(original)
+    (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
     assert read_labels(tmp_path / "f").folder.dealt
 
 
@@ -1084,7 +1084,7 @@ HOSTILE_ANSWERS = {
 
 @pytest.mark.parametrize("name", HOSTILE_ANSWERS)
 def test_hostile_files_of_answers_are_faults_in_a_short_sentence(small, name):
-    (small.path / "answers-A.json").write_text(HOSTILE_ANSWERS[name])
+    (small.path / "answers-A.json").write_text(HOSTILE_ANSWERS[name], encoding="utf-8")
     problems = read_labels(small).problems
     (where,) = problems["where"][problems["fault"] == Fault.UNREAD]
     assert "answers-A.json: " in where and len(where) < 400
@@ -1092,7 +1092,7 @@ def test_hostile_files_of_answers_are_faults_in_a_short_sentence(small, name):
 
 def test_files_of_answers_that_no_page_has_written_are_not_read(small, monkeypatch):
     monkeypatch.setattr("erbayes._internal.outside_json.LARGEST", 9)
-    (small.path / "answers-A.json").write_text('{"a": 123}')
+    (small.path / "answers-A.json").write_text('{"a": 123}', encoding="utf-8")
     problems = read_labels(small).problems
     assert problems["where"].str.contains("it has 10 bytes, and 9 are the most that is read").any()
 

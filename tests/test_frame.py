@@ -309,11 +309,11 @@ def test_a_frame_in_files_goes_with_a_prediction_in_files(tmp_path):
     with pytest.raises(eb.DataError, match="files go with a prediction in files"):
         eb.measure(PRED, LABELS, frame="old.csv")
     empty = tmp_path / "empty.csv"
-    empty.write_text("record\n")
+    empty.write_text("record\n", encoding="utf-8")
     with pytest.raises(eb.DataError, match="the frame holds no record"):
         scan(TABLE, LABELS, Columns("record", "cluster"), frame=empty)
     gaps = pd.DataFrame({"record": INSIDE}).to_csv(index=False) + '""\n'
-    empty.write_text(gaps)
+    empty.write_text(gaps, encoding="utf-8")
     with pytest.raises(eb.DataError, match="record ids of the frame: 1 of"):
         scan(TABLE, LABELS, Columns("record", "cluster"), frame=empty)
 

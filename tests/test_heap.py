@@ -285,6 +285,6 @@ def test_the_shell_takes_looks(folder, tmp_path):
     assert shown.exit_code == 2 and "these have none (--looks)" in shown.stderr
     shown = run("report", *args, "-o", "report.html")
     assert shown.exit_code == 0, shown.output
-    assert "120 of the predicted clusters" in Path("report.html").read_text()
+    assert "120 of the predicted clusters" in Path("report.html").read_text(encoding="utf-8")
     shown = run("report", *args, "--looks", "0/5", "-o", "report.html")
-    assert "120 of the predicted clusters" not in Path("report.html").read_text()
+    assert "120 of the predicted clusters" not in Path("report.html").read_text(encoding="utf-8")

@@ -160,7 +160,7 @@ def test_ids_stay_as_they_are_in_files_for_programs(files):
     write("l.csv", record=ids, entity=WHO)
     told = run("clusters", "p.csv", "-o", "c.csv").stderr
     assert "1,200 cells begin like a formula, such as '=r0': they stay as they are for programs" in told
-    assert "\n=r0,@" in (files / "c.csv").read_text()
+    assert "\n=r0,@" in (files / "c.csv").read_text(encoding="utf-8")
     wanted = run("estimate", "p.csv", "l.csv", *DESIGN).stdout
     assert run("estimate", "c.csv", "l.csv", *DESIGN).stdout == wanted
 
@@ -183,7 +183,7 @@ def test_a_folder_of_pairs_knows_its_edges(files):
 
 def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
     assert run(*"draw own.csv:customer,grp -d uniform-records -n 4 --seed 1 -o f".split()).exit_code == 0
-    call = json.loads((files / "f" / "drawn.json").read_text())["call"]
+    call = json.loads((files / "f" / "drawn.json").read_text(encoding="utf-8"))["call"]
     assert call == {"prediction": "own.csv", "prediction columns": ":customer,grp"}
     sheet = pd.read_csv("f/sheet-A.csv", dtype=str)
     sheet.assign(same="y").to_csv("f/sheet-A.csv", index=False)

@@ -150,7 +150,7 @@ def list_read_and_written():
 def test_a_file_that_is_read_is_not_written_over(folder, command, written, read):  # noqa: F811
     (folder / "f").mkdir()
     for name in ("x", "f/x"):
-        (folder / name).write_text("one\n")
+        (folder / name).write_text("one\n", encoding="utf-8")
     given = {name: FILES[name] for name, _ in list_paths(RUNS[command]) if name in FILES}
     output = "f/x" if read == "folder" else given.get(read, "x")
     options = [] if read in given else [f"--{read.replace('_', '-')}", "x"]

@@ -33,7 +33,9 @@ def built(tmp_path_factory):
 
 def build(kind, source, out):
     code = f"from setuptools import build_meta; build_meta.build_{kind}({str(out)!r})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -107,7 +109,11 @@ def test_the_wheel_works_without_any_extra(built, tmp_path):
     names = f"OPTIONAL = {OPTIONAL!r}\nCOMMANDS = {COMMANDS!r}\n"
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n"
     done = subprocess.run(
-        [sys.executable, "-c", start + names + WALK], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", start + names + WALK],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
 

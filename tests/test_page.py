@@ -392,7 +392,7 @@ def test_answers_can_be_loaded_elsewhere_and_overwrite_only_after_a_question(vis
 def test_other_files_are_not_loaded(visit, tmp_path, changed, said):
     good = {"version": 1, "fingerprint": PRINT, "annotator": "Ada", "answers": []}
     path = tmp_path / "other.json"
-    path.write_text(changed if isinstance(changed, str) else json.dumps(good | changed))
+    path.write_text(changed if isinstance(changed, str) else json.dumps(good | changed), encoding="utf-8")
     seen = visit(tasks_of(population()))
     seen.load(path, f"text={said}")
     assert seen.count() == "0 of 10 done"
@@ -493,7 +493,7 @@ def test_a_file_is_read_as_its_text(tmp_path):
     path.write_text(saved([answer(added=["r9"])]), encoding="utf-8")
     tasks = tasks_of(population())
     read = read_answers(path, tasks, PRINT)
-    pd.testing.assert_frame_equal(read, read_answers(path.read_text(), tasks, PRINT))
+    pd.testing.assert_frame_equal(read, read_answers(path.read_text(encoding="utf-8"), tasks, PRINT))
     assert read.iloc[5][["task", "record", "role", "same"]].tolist() == [1, "r9", "added", "y"]
     assert read["task"].is_monotonic_increasing
 

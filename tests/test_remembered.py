@@ -214,16 +214,16 @@ def test_messages_name_options_that_the_command_has_and_that_are_missing(folder)
 def test_an_edited_call_is_a_fault(folder):
     """Another column would give another number, which no note excuses."""
     for key, value in {"cluster": "person", "prediction": "new.csv", "attributes": "own.csv"}.items():
-        original = (folder / "to-label" / "drawn.json").read_text()
+        original = (folder / "to-label" / "drawn.json").read_text(encoding="utf-8")
         rewritten(folder / "to-label", lambda about, k=key, v=value: about["call"].update({k: v}))
         assert "drawn.json has changed since the draw" in refused("estimate", "to-label")
-        (folder / "to-label" / "drawn.json").write_text(original)
+        (folder / "to-label" / "drawn.json").write_text(original, encoding="utf-8")
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, None, "x" * 5000, "a\0b", 5, "nope"], ids=lambda v: repr(v)[:9])
 def test_no_value_of_a_call_ends_in_another_error(folder, value):
     """Also if somebody has made its fingerprint fit."""
-    original = (folder / "to-label" / "drawn.json").read_text()
+    original = (folder / "to-label" / "drawn.json").read_text(encoding="utf-8")
     keys = "prediction record cluster records attributes top_up threshold edges stored left any_id".split()
     for key in keys:
         rewritten(folder / "to-label", lambda about, k=key: about["call"].update({k: value}), fits=True)
@@ -235,4 +235,4 @@ def test_no_value_of_a_call_ends_in_another_error(folder, value):
             )
             if isinstance(value, dict | list | None) or len(str(value)) > 9 or "\0" in str(value):
                 assert f"'call' has a '{key}' that draw never writes" in found.stderr
-        (folder / "to-label" / "drawn.json").write_text(original)
+        (folder / "to-label" / "drawn.json").write_text(original, encoding="utf-8")

@@ -132,7 +132,9 @@ def dom(tmp_path, page):
         "--dump-dom",
         file.as_uri(),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True, encoding="utf-8"
+    ).stdout
 
 
 @pytest.mark.slow

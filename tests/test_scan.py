@@ -296,18 +296,20 @@ def test_literals_mean_what_they_say(connect, literal):
 
 
 def test_csv_ids_are_text(tmp_path):
-    (tmp_path / "p.csv").write_text('record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n')
+    (tmp_path / "p.csv").write_text(
+        'record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n', encoding="utf-8"
+    )
     labels = {"007": "e", "7": "e", "a,b": "f", "1e3": "f"}
     found = scan(tmp_path / "p.csv", labels, Columns(any_id=True))
     real = eb.Clustering.of({"007": "NA", "7": "null", "a,b": 'x "y"', "1e3": "NA"}, any_id=True)
     same(found, eb.measure(real, labels))
-    (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n")
+    (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n", encoding="utf-8")
     assert scan(tmp_path / "q.tsv", {"007": "e"}, Columns("record", "cluster")).rows == 1
     with pytest.raises(
         eb.DataError, match="of the prediction are of type string, those of the labels of type integer"
     ):
         scan(tmp_path / "p.csv", {7: "e"})
-    (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n")
+    (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n", encoding="utf-8")
     with pytest.raises(
         eb.DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"
     ):
@@ -315,8 +317,8 @@ def test_csv_ids_are_text(tmp_path):
 
 
 def test_csv_files_whose_columns_are_in_another_order(tmp_path):
-    (tmp_path / "a.csv").write_text("record,cluster\n1,x\n")
-    (tmp_path / "b.csv").write_text("cluster,record\nx,2\n")
+    (tmp_path / "a.csv").write_text("record,cluster\n1,x\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("cluster,record\nx,2\n", encoding="utf-8")
     same(scan(tmp_path, {"1": "e", "2": "e"}), eb.measure({"1": "x", "2": "x"}, {"1": "e", "2": "e"}))
 
 
@@ -357,7 +359,7 @@ def test_a_first_line_that_is_no_heading_is_refused(tmp_path):
     """So is a heading below the first line: neither loses a record nor makes one."""
     rows = ["record,cluster", *(f"r{i},c{i // 3}" for i in range(40))]
     for name, lines in (("once", rows), ("bare", rows[1:]), ("twice", [*rows[:9], rows[0], *rows[9:]])):
-        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines), encoding="utf-8")
     once, labels = tmp_path / "once.csv", {"r1": "e", "r2": "e"}
     scan(once, labels)
     said = "the prediction: .* in the column of this name"
@@ -504,7 +506,7 @@ def test_a_broken_file_is_told(tmp_path):
     (tmp_path / "p.parquet").write_bytes(b"PAR1 not so")
     with pytest.raises(eb.DataError, match="cannot"):
         scan(tmp_path / "p.parquet", {"a": "e"})
-    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3)
+    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3, encoding="utf-8")
     with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction"):
         scan(tmp_path / "p.csv", {"a": "e"})
 
@@ -579,7 +581,9 @@ from erbayes.large import DuckDB, scan
 folder = {str(tmp_path)!r}
 scan({str(three_million)!r}, {{"7": "e"}}, database=DuckDB(memory_limit="60MB", threads=1, folder=folder))
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, encoding="utf-8"
+    )
     while not list(tmp_path.glob("erbayes-*/spill/*")):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
@@ -602,7 +606,11 @@ with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r}, threads=1)) as (d
     database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
     )
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
@@ -724,7 +732,9 @@ def test_reports_and_plans_scan_too(tmp_path, monkeypatch, command):
         options = ["--design", "uniform-clusters", "--missing", "omit", "--output", "out"]
         found = CliRunner().invoke(app, [command[0], *source, "l.csv", *options, *command[1:]])
         assert found.exit_code == 0, found.stderr
-        return (tmp_path / "out").read_text().partition("<h2>Data and design</h2>")[0], found.stderr
+        return (tmp_path / "out").read_text(encoding="utf-8").partition("<h2>Data and design</h2>")[
+            0
+        ], found.stderr
 
     wanted, _ = told("old.parquet")
     for source in (["old.parquet", "--memory-limit", "1GB"], ["x.duckdb", "--table", "old"]):

@@ -223,7 +223,7 @@ def test_what_an_engine_refuses_is_told_without_its_control_characters(tmp_path)
         scan(RunSQL(run, "p"), LABELS, NAMES)
     assert str(told.value).endswith("�]0;title� �\nmore")
     good = "".join(f"r{i},x\n" for i in range(30_000))  # more than DuckDB looks at first
-    (tmp_path / "p.csv").write_text(f"record,cluster\n{good}b,\x1b]0;title\x07,x\n")
+    (tmp_path / "p.csv").write_text(f"record,cluster\n{good}b,\x1b]0;title\x07,x\n", encoding="utf-8")
     with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction") as told:
         scan(tmp_path / "p.csv", LABELS)
     assert "title" in str(told.value) and "\x1b" not in str(told.value) and "\x07" not in str(told.value)
@@ -529,7 +529,7 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
 
 
 def test_columns_of_one_name_in_csv(tmp_path):
-    (tmp_path / "p.csv").write_text("record,cluster,cluster\na,x,v\nb,x,w\nc,y,w\n")
+    (tmp_path / "p.csv").write_text("record,cluster,cluster\na,x,v\nb,x,w\nc,y,w\n", encoding="utf-8")
     same(scan(tmp_path / "p.csv", LABELS, NAMES), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))
 
 
@@ -575,7 +575,7 @@ def test_a_file_of_sqlite_is_told(tmp_path):
         eb.DataError, match=r"x.db is a database of SQLite: scan it by RunSQL in Python, or export"
     ):
         scan(DatabaseTable(tmp_path / "x.db", "p"), LABELS)
-    (tmp_path / "y.db").write_text("no database")
+    (tmp_path / "y.db").write_text("no database", encoding="utf-8")
     with pytest.raises(eb.DataError, match=r"DuckDB cannot scan the prediction: .*y.db"):
         scan(DatabaseTable(tmp_path / "y.db", "p"), LABELS)
 
@@ -720,7 +720,7 @@ def test_common_records_of_ids_that_are_cast(tmp_path):
 @pytest.fixture
 def foreign(tmp_path):
     """A database with a table, and a view of a file beside it."""
-    (tmp_path / "secret.csv").write_text("record,cluster\na,x\nb,y\n")
+    (tmp_path / "secret.csv").write_text("record,cluster\na,x\nb,y\n", encoding="utf-8")
     with duckdb.connect(tmp_path / "f.duckdb") as connection:
         connection.execute(f"CREATE TABLE t AS SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
         connection.execute(f"CREATE VIEW v AS SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")

@@ -20,14 +20,17 @@ HEAVY = {"numpy", "pandas", "scipy", "pyarrow", "pydantic", "joblib"}
 def loaded(code):
     """Names of modules that a new process has loaded after some code."""
     code = f"import sys\n{code}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split("\n")[-2].split())
 
 
 def test_commands_run_as_a_module():
     called = [sys.executable, "-m", "erbayes", "--version"]
-    assert subprocess.run(called, capture_output=True, text=True).stdout == f"erbayes {eb.__version__}\n"
+    assert (
+        subprocess.run(called, capture_output=True, text=True, encoding="utf-8").stdout
+        == f"erbayes {eb.__version__}\n"
+    )
 
 
 def test_import_loads_nothing_else():

@@ -261,7 +261,9 @@ def killed(tmp_path, kills, seed):
     script = SCRIPT.format(tests=os.path.dirname(__file__), folder=str(tmp_path / "runs"), out=out)
     rng, interrupted = np.random.default_rng(seed), 0
     for _ in range(kills):
-        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
         assert process.stdout.readline() == "ready\n"
         time.sleep(rng.uniform(0.05, 0.5))  # the study sleeps for longer
         process.send_signal(signal.SIGKILL)

@@ -98,7 +98,7 @@ class TestErrors:
             run(never, tmp_path / "none" / "runs")
 
     def test_a_file(self, tmp_path):
-        (tmp_path / "runs").write_text("")
+        (tmp_path / "runs").write_text("", encoding="utf-8")
         with pytest.raises(eb.DataError, match=r"cannot write .*runs: File exists: name a new folder"):
             run(never, tmp_path / "runs")
 

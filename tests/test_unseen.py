@@ -690,7 +690,9 @@ CLASS = re.compile(r"^class (\w+)(?:\((\w+)\))?:", re.M)
 def find_kinds():
     """All classes of results of the package outside the size model, by name."""
     package, found, waiting = Path(eb.__path__[0]), {}, ["Normal", "Draws", "Unseen", "Moves"]
-    texts = {path: path.read_text() for path in package.rglob("*.py") if "bayes" not in path.parts}
+    texts = {
+        path: path.read_text(encoding="utf-8") for path in package.rglob("*.py") if "bayes" not in path.parts
+    }
     classes = [(*of, path) for path, text in texts.items() for of in CLASS.findall(text)]
     while waiting:
         kind = waiting.pop()

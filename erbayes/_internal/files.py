@@ -263,12 +263,12 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
 
             for lock in folder.parent.glob(f"{prefix}*/lock"):
                 # an error means that the process lives, or that the folder belongs to another user
-                with suppress(OSError), lock.open("r+") as file:
+                with suppress(OSError), lock.open("rb+") as file:
                     flock(file, LOCK_EX | LOCK_NB)
                     if not all((lock.parent / part).exists() for part in (NEW, OLD)):
                         shutil.rmtree(lock.parent, ignore_errors=True)
             with suppress(OSError):  # a file system without locks
-                lock_file = stack.enter_context((folder / "unlocked").open("w"))
+                lock_file = stack.enter_context((folder / "unlocked").open("wb"))
                 # a lock ends with its process, even if that is killed
                 flock(lock_file, LOCK_EX)
                 Path(lock_file.name).rename(folder / "lock")  # no other process ever sees it unlocked
