@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from source import parse, parse_package
+
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
@@ -272,8 +274,8 @@ def assignments(statement):
 def find_constants():
     """Return the named numbers of all modules by `module.NAME`; two of one such name have that of the room before."""
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in parse_package(PACKAGE).items():
+        for statement in tree.body:
             for name, node in assignments(statement):
                 if name.isupper() and (value := evaluate(node)) is not None:
                     module = path.parent if path.stem == "__init__" else path.with_suffix("")
@@ -286,7 +288,7 @@ def find_constants():
 def names_of_tests(path):
     """Return the functions of a file of tests, and the methods of its classes as `Class::method`."""
     found = []
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parse(path).body:
         if isinstance(node, ast.ClassDef):
             found += [f"{node.name}::{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)]
         elif isinstance(node, ast.FunctionDef):

@@ -11,13 +11,14 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from source import parse, parse_package
 
 from erbayes import metrics
 
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "erbayes"
 ROOMS = {p.stem for p in HOUSE.glob("*.py")} | {p.parent.name for p in HOUSE.glob("*/__init__.py")}
-ROOMS -= {"__init__"}
+ROOMS -= {"__init__", "__main__"}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -35,9 +36,7 @@ def test_every_room_stands_once_in_the_table_of_rooms_with_all_its_modules():
 
 def test_no_module_is_hidden_by_a_name_of_its_package():
     for init in HOUSE.rglob("__init__.py"):
-        imports = [
-            n for n in ast.parse(init.read_text(encoding="utf-8")).body if isinstance(n, ast.ImportFrom)
-        ]
+        imports = [n for n in parse(init).body if isinstance(n, ast.ImportFrom)]
         names = {alias.asname or alias.name for n in imports if n.module for alias in n.names}
         modules = {p.stem for p in init.parent.glob("*.py")} | {
             p.parent.name for p in init.parent.glob("*/__init__.py")
@@ -120,9 +119,8 @@ def test_links_lead_somewhere(page):
 def test_no_docstring_of_an_attribute_is_taken_for_its_type():
     """Sphinx reads "Nothing: the unit ..." as an attribute of the type Nothing."""
     found = []
-    for path in HOUSE.rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
+    for path, tree in parse_package().items():
+        bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef)]
         for assigned, told in (pair for body in bodies for pair in pairwise(body)):
             if isinstance(assigned, ast.Assign | ast.AnnAssign) and isinstance(told, ast.Expr):
                 text = ast.literal_eval(told.value)

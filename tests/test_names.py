@@ -2,18 +2,15 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-import erbayes
-
-PACKAGE = Path(erbayes.__file__).parent
+from source import PACKAGE, parse_package
 
 
 def find_definitions(kind):
     """Return the modules that define each class or function at their top."""
     modules = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in parse_package().items():
+        for node in tree.body:
             if isinstance(node, kind) and not node.name.startswith("_"):
                 modules[node.name].append(path.relative_to(PACKAGE).as_posix())
     return modules
