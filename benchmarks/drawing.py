@@ -25,7 +25,7 @@ from populations import Chain, LogNormal, Merges, Splits, pair, simulate
 import erbayes as eb
 from erbayes.analysis.planning import forecast
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, Mixture, Poisson, Records, RootSize
+from erbayes.labels import LinkEnds, Mixture, Records, RootSize
 from erbayes.study import study
 
 N, ENDS = 400, [50, 75, 100, 150, 200, 300]
@@ -79,9 +79,7 @@ def half_the_labels(populations, folder) -> int:
 
 def each_design(populations, folder) -> None:
     """Print coverage and score of N draws by each design."""
-    tables = [scores(populations, PLANS, [N], PR, 4000, folder)]
-    tables.append(scores(populations, {"Poisson, root of size": Poisson(RootSize())}, [N], PR, 500, folder))
-    table = pd.concat(tables)
+    table = scores(populations, PLANS, [N], PR, 4000, folder)
     base = table[table.plan == "uniform records"].set_index(["population", "metric"]).interval_score
     rows = []
     for (plan, metric), cells in table.groupby(["plan", "metric"], sort=False):

@@ -32,7 +32,6 @@ from erbayes.engine import (
     BCa,
     Estimator,
     Jackknife,
-    PseudoDraws,
     Resampled,
     Taylor,
 )
@@ -63,8 +62,6 @@ SLOWER = {
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
     "BCa": Estimator(Resampled(replicates=1000), BCa()),
-    "Bayesian bootstrap": Estimator(Resampled(PseudoDraws(1e-9), 1000), EqualTailed()),
-    "Bayesian, pseudo-draws": Estimator(Resampled(PseudoDraws(), 1000), EqualTailed()),
 }
 
 

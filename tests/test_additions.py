@@ -25,7 +25,7 @@ from erbayes.auxiliary import two_phases
 from erbayes.cli.designs import DesignName
 from erbayes.cli.metric_options import KindName, MetricOptions
 from erbayes.design import calibration, nonresponse
-from erbayes.labels import Annotator, Poisson, Records
+from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
@@ -77,8 +77,6 @@ DESIGNS = {
     eb.design.Responding: eb.design.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
     eb.design.ByPredictedSize: eb.design.ByPredictedSize(ROOT),
     eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
-    eb.design.PoissonRecords: eb.design.PoissonRecords(ROOT, 120),
-    eb.design.SystematicRecords: eb.design.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
     eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
     eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
     eb.design.WithRepeats: eb.design.WithRepeats(eb.UniformRecords()),
@@ -93,8 +91,6 @@ NOT_IN_THE_SHELL = {
     eb.design.Responding: "another design; a folder of draws has its unresolved ones",
     eb.design.ByPredictedSize: DRAWN,
     eb.design.FrozenWeights: "another design; --drawn-from makes it",
-    eb.design.PoissonRecords: DRAWN,
-    eb.design.SystematicRecords: DRAWN,
     eb.design.KnownSelection: "chances of units; use known-weights",
     eb.design.KnownInclusion: DRAWN,
     eb.design.WithRepeats: "another design",
@@ -112,7 +108,6 @@ STUDIED = {
     eb.UniformRecords: Records(),
     eb.UniformClusters: UniformEntities(),
     eb.design.ByPredictedSize: sampling.RootSize(),
-    eb.design.PoissonRecords: Poisson(sampling.RootSize()),
 }
 NOT_STUDIED = {
     eb.DistinctEntities: "a function as an engine has it, on Records",
@@ -121,7 +116,6 @@ NOT_STUDIED = {
     eb.WeightedRecords: "probabilities belong to a sample",
     eb.Stratified: "strata belong to a population",
     eb.design.BySize: "no plan yet: a plan of your own draws it",
-    eb.design.SystematicRecords: "draws need an order of all records",
     eb.design.FrozenWeights: "weights belong to a sample",
     eb.design.Responding: "responses belong to a sample",
     eb.design.KnownSelection: "chances belong to a sample",
@@ -134,8 +128,6 @@ DRAWN_BY = {
     eb.design.FrozenWeights: "another design",
     eb.UniformClusters: sampling.PredictedClusters(),
     eb.design.ByPredictedSize: sampling.RootSize(),
-    eb.design.PoissonRecords: sampling.Poisson(sampling.RootSize()),
-    eb.design.SystematicRecords: sampling.Systematic(),
     eb.WeightedRecords: sampling.GivenProbabilities(),
     eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
     eb.design.Pooled: sampling.Strata((1, 3)),
@@ -150,8 +142,6 @@ DRAWN_BY = {
 }
 RESAMPLED = set(DESIGNS) - {
     eb.DistinctEntities,
-    eb.design.PoissonRecords,
-    eb.design.SystematicRecords,
     eb.design.KnownInclusion,
 }
 
@@ -305,10 +295,9 @@ def test_every_engine_has_an_example():
         if name[0] != "_" and inspect.isclass(value) and is_dataclass(value) and "__call__" in vars(value)
     }
     other = {
-        eb.design.ByGroup,
         two_phases.TwoPhase,
         eb.metrics.Metric,
-    }  # totals of groups; cheap labels of one sample, which no study draws again; a metric refuses a call
+    }  # cheap labels of one sample, which no study draws again; a metric refuses a call
     assert found - other == set(ENGINES)
 
 

@@ -45,7 +45,7 @@ def lazy(annotator, sheet):
 
 
 HIDDEN = [{"blind": True}, {"controls": 0.3}, {"blind": True, "controls": 0.3}]
-SHOWN = [sampling.Records(), sampling.Mixture(0.4), sampling.Poisson(sampling.RootSize())]
+SHOWN = [sampling.Records(), sampling.Mixture(0.4), sampling.RootSize()]
 FORMS = [".csv", ".xlsx", ".json"]
 
 

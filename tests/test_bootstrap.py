@@ -10,9 +10,9 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.variance import StratifiedDraws
-from erbayes.engine import BCa, PseudoDraws, RaoWu, bootstrap
+from erbayes.engine import BCa, RaoWu, bootstrap
 from erbayes.engine.schemes import Scheme
-from erbayes.metrics.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
@@ -44,7 +44,7 @@ class Given(Scheme):
         yield self.values
 
 
-SCHEMES = (Efron(), RaoWu(), PseudoDraws())
+SCHEMES = (Efron(), RaoWu())
 
 
 def rng(seed=1):
@@ -183,32 +183,13 @@ def test_BCa_where_all_replicates_lie_on_one_side(shares, side):
     assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
 
 
-def test_pseudo_draws_of_a_sample_without_links_hold_one():
-    """All entities are single records: the wrong pseudo-draw has two, or it could not be wrong."""
-    s = eb.Sample(eb.measure({r: r for r in range(30)}, {r: r for r in range(10)}), eb.UniformClusters())
-    y = PseudoDraws().pseudo(s, m.pairwise_recall.columns)  # common and true links
-    assert y[0, 0] == y[0, 1] > 0 and y[1, 0] == 0 < y[1, 1]
-
-
 def perfect():
     true = pd.Series(np.repeat(np.arange(300), np.arange(300) % 5 + 1))
     return eb.Sample(eb.measure(true, true[true < 100]), eb.UniformRecords())
 
 
-def test_pseudo_draws_admit_errors_that_were_not_seen():
-    s = perfect()
-    y = PseudoDraws().pseudo(
-        s, [RECORDS, ENTITIES, *m.pairwise_precision.columns, *m.pairwise_recall.columns]
-    )
-    mean = s.contributions([RECORDS]).mean()
-    np.testing.assert_allclose(y[:, 0], mean, rtol=1e-12)
-    right, wrong = y[:, 2:]
-    assert right[0] == right[1] == right[2] == right[3] > 0
-    assert wrong[0] == wrong[2] == 0 < wrong[1] == wrong[3]
-    found = bootstrap(s, PR[:2], PseudoDraws(), replicates=4000, rng=rng())
-    low, high = EqualTailed().bounds(found, 0.95).T  # before what is out of reach, which is most links here
-    assert ((0.95 < low) & (low < 0.999)).all() and (high > 0.9999).all()
-    plain = bootstrap(s, PR[:2], replicates=100, rng=rng())
+def test_a_sample_without_errors_has_the_interval_of_the_closed_form():
+    plain = bootstrap(perfect(), PR[:2], replicates=100, rng=rng())
     assert (EqualTailed().bounds(plain, 0.95) == 1).all()
     np.testing.assert_array_equal(plain.interval(), plain.fit.interval())
 
@@ -226,8 +207,6 @@ def test_calibrated_replicates_meet_the_known_totals(scheme):
             found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9 if free else 0.2
         )
     np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
-    with pytest.raises(eb.NotIdentified, match="pseudo-draws cannot be calibrated"):
-        bootstrap(s, PR, PseudoDraws(), rng=rng())
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -247,8 +226,6 @@ def test_refusals():
         bootstrap(one, PR, rng=rng())
     with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())
-    with pytest.raises(eb.DataError, match="above 0, not 0"):
-        PseudoDraws(0)
     few = eb.Sample(
         eb.measure({i: i // 2 for i in range(9)}, {i: i // 2 for i in (0, 1, 8)}), eb.UniformClusters()
     )

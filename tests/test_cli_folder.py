@@ -91,8 +91,6 @@ def rows(*args):
         "predicted-links",
         "mixture",
         "root-size",
-        "poisson",
-        "pps",
         "stratified --starts 1,3",
     ],
 )
@@ -141,7 +139,7 @@ def test_candidates_of_a_looser_clustering_and_of_a_search(files):
 @pytest.mark.slow
 def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
     pytest.importorskip("duckdb")
-    for design in ("uniform-records", "mixture", "poisson"):
+    for design in ("uniform-records", "mixture"):
         drawn(to="f", design=design)
         drawn("--memory-limit", "1GB", to="g", design=design)
         assert (files / "f" / "drawn.csv").read_bytes() == (files / "g" / "drawn.csv").read_bytes()
@@ -416,22 +414,22 @@ def test_refusals_of_worst_cases(files):
 
 
 def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):
-    drawn(design="poisson")
+    drawn("--of", "uniform-records", design="predicted-clusters")
     fill(read_folder("f"), TRUE, change=undecided(["1"]))
     shown = run("estimate", "p.csv", "f", "--worst-cases", "--format", "json")
-    said = "PoissonRecords takes no unresolved draws: resolve each draw"
+    said = "KnownInclusion takes no unresolved draws: resolve each draw"
     assert shown.exit_code == 2 and said in shown.stderr
 
 
-@pytest.mark.parametrize("design", ["mixture", "root-size", "uniform-records", "poisson"])
+@pytest.mark.parametrize("design", ["mixture", "root-size", "uniform-records", "stratified"])
 def test_a_plan_takes_the_design_of_a_folder(files, design):
-    labelled(design=design)
+    labelled(*(["--starts", "1,3"] if design == "stratified" else []), design=design)
     shown = done("plan", "p.csv", "f", "--half-width", "0.1", "--metrics", "b3-recall", "--format", "json")
     found = pd.DataFrame(json.loads(shown.stdout)["estimates"])
     own = [design] if design in ("mixture", "root-size") else []
     assert found["design"].tolist() == ["uniform-records", "uniform-clusters", *own]
     note = f"note: the plan is for uniform draws, and not for those of f, {design}"
-    assert (note in shown.stderr) == (design == "poisson")
+    assert (note in shown.stderr) == (design == "stratified")
     if own:
         returned = read_labels("f")
         pilot = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
@@ -444,7 +442,7 @@ REFUSED = {
     "--design mixture --share 2": "alpha",
     "--design uniform-records --share 0.5": "--design uniform-records does not take --share",
     "--design root-size --of mixture": "--design root-size does not take --of",
-    "--design poisson --starts 1,2": "--design poisson does not take --starts",
+    "--design predicted-links --starts 1,2": "--design predicted-links does not take --starts",
     "--design stratified": "--design stratified needs --values or --starts",
     "--design stratified --starts 1,x": "--starts 1,x: write whole numbers with commas",
     "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
@@ -739,8 +737,6 @@ def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
 
 OF_MORE = {
     "stratified --starts 1,3": "under stratified a larger number is another sample, or has its tasks in another",
-    "pps": "under pps a larger number",
-    "poisson": "under poisson a larger number",
     "predicted-clusters": "under predicted-clusters a larger number",
 }
 

@@ -132,8 +132,6 @@ GUARDED = {
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
     "summary.SURE": "test_bayes_models.py::test_an_interval_far_shorter_than_the_unreached_links_is_unreliable",
     "summary.UNREACHED": "test_bayes_models.py::test_an_interval_far_shorter_than_the_unreached_links_is_unreliable",
-    "tail.FEWEST": "test_tail.py::test_few_clusters_have_no_tail",
-    "tail.LEAST": "test_tail.py::test_few_clusters_have_no_tail",
     "thresholds.CERTIFIED_FROM": "test_thresholds_curve.py::test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share",
     "totals.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
     "unseen.NOTABLE": "test_reach.py::test_the_share_enters_the_intervals_of_precision_and_f1",

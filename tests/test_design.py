@@ -95,18 +95,12 @@ def of_predicted_size():
 def of_poisson_records(expected):
     """Each record independently; some are certain if `expected` is large."""
     p = {r: min(1, expected * root) for r, root in ROOT.items()}
+    inclusion = {e: 1 - np.prod([1 - p[r] for r in TRUE if TRUE[r] == e]) for e in "xyzuv"}
     for taken in product([False, True], repeat=len(TRUE)):
         chance = np.prod([p[r] if t else 1 - p[r] for r, t in zip(TRUE, taken, strict=True)])
         drawn = {TRUE[r] for r, t in zip(TRUE, taken, strict=True) if t}
         if chance > 0 and drawn:
-            yield chance, drawn, eb.design.PoissonRecords(ROOTS, expected)
-
-
-def of_systematic_records():
-    """Equal probabilities in random order: simple random samples of records without replacement."""
-    for drawn in combinations(TRUE, 3):
-        owners = [TRUE[r] for r in drawn]
-        yield 1 / 84, owners, eb.design.SystematicRecords(eb.columns.RECORDS, owners, [1 / 3] * 3)
+            yield chance, drawn, eb.design.KnownInclusion(inclusion, fixed_size=False)
 
 
 def of_known_chances():
@@ -192,8 +186,6 @@ ALL_SAMPLES = {
     eb.KnownWeights: of_known_weights,
     eb.design.BySize: of_units_by_size,
     eb.design.ByPredictedSize: of_predicted_size,
-    eb.design.PoissonRecords: lambda: of_poisson_records(2.5),
-    eb.design.SystematicRecords: of_systematic_records,
     eb.design.KnownSelection: of_known_chances,
     eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
@@ -206,7 +198,8 @@ ALL_SAMPLES = {
 
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
-    (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
+    (eb.design.KnownInclusion, lambda: of_poisson_records(2.5)),
+    (eb.design.KnownInclusion, lambda: of_poisson_records(8)),
     (eb.design.KnownInclusion, of_certain_units),
     (
         eb.UniformRecords,
@@ -246,8 +239,6 @@ SAYS_NOTHING = {
     eb.KnownWeights,
     eb.design.BySize,
     eb.design.ByPredictedSize,
-    eb.design.PoissonRecords,
-    eb.design.SystematicRecords,
     eb.design.KnownSelection,
     eb.design.KnownInclusion,
     eb.design.Pooled,

@@ -25,12 +25,10 @@ from erbayes.labels import (
     GivenProbabilities,
     LinkEnds,
     Mixture,
-    Poisson,
     PredictedClusters,
     Records,
     RootSize,
     Strata,
-    Systematic,
     draw,
 )
 from erbayes.labels.drawing.source import InMemory
@@ -44,9 +42,6 @@ PLANS = {
     "links": LinkEnds(),
     "root": RootSize(),
     "mixture": Mixture(0.3),
-    "poisson": Poisson(),
-    "poisson of links": Poisson(LinkEnds()),
-    "pps": Systematic(),
     "clusters": PredictedClusters(),
     "clusters by links": PredictedClusters(LinkEnds()),
     "strata of size": Strata(starts=(1, 2, 4)),
@@ -70,7 +65,7 @@ def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)
     with drawing(elsewhere, NAMES) as opened:
-        for plan in (Mixture(0.3), Poisson(LinkEnds()), Systematic(), PredictedClusters(LinkEnds())):
+        for plan in (Mixture(0.3), PredictedClusters(LinkEnds())):
             same_draw(draw(opened, plan, 25, 7), draw(prediction, plan, 25, 7))
 
 
@@ -314,7 +309,7 @@ def test_frames(tmp_path):
         same_draw(draw(opened, LinkEnds(), 30, 4), draw(inside, LinkEnds(), 30, 4))
 
 
-@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Poisson(Mixture(0.3)), Systematic()])
+@pytest.mark.parametrize("plan", [Records(), LinkEnds()])
 def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
     prediction, _, _ = population(12, 600, lacking=0)
     truth = pd.Series([f"e{int(r[1:]) // 4}" for r in prediction.index], prediction.index)
@@ -396,7 +391,7 @@ def test_databases_without_md5_are_told():
         pass
 
 
-@pytest.mark.parametrize("plan", [Records(), Systematic()])
+@pytest.mark.parametrize("plan", [Records(), PredictedClusters()])
 def test_tables_that_change_are_told(plan):
     with duckdb.connect() as connection:
         connection.execute(

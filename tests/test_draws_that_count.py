@@ -350,12 +350,9 @@ def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
         eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
 
 
-@pytest.mark.parametrize(
-    "plan", [sa.Poisson(), sa.Systematic(sa.Records()), sa.PredictedClusters(sa.Records())]
-)
-def test_plans_of_inclusion_probabilities_take_no_unresolved_draws(plan):
+def test_clusters_by_size_take_no_unresolved_draws():
     with pytest.raises(eb.DataError, match="takes no unresolved draws: resolve each draw, list"):
-        with_unresolved(plan, None, 1)
+        with_unresolved(sa.PredictedClusters(sa.Records()), None, 1)
 
 
 def test_classes_of_unresolved_draws_are_by_record():

@@ -12,7 +12,7 @@ import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
 from erbayes.design import WithRepeats
-from erbayes.labels import Mixture, Poisson, Records, Systematic, draw
+from erbayes.labels import Mixture, Records, draw
 from erbayes.units import features
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -407,7 +407,7 @@ class TestDesigns:
         found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
         pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
 
-    @pytest.mark.parametrize("plan", [Mixture(), Poisson(), Systematic(), Records()])
+    @pytest.mark.parametrize("plan", [Mixture(), Records()])
     def test_designs_of_plans_are_taken(self, plan):
         drawn = draw(PREDICTION, plan, 150, seed=1)
         labels = TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])]

@@ -146,11 +146,11 @@ class InOrderOfSize:
     """A plan of one's own, which forgets that the order of its draws must be random."""
 
     def draw(self, source, n, seed):
-        table = sa.Systematic(sa.Records()).draw(source, n, seed)
+        table = sa.Records().draw(source, n, seed)
         return table.sort_values(["size", "record"])
 
     def design(self, drawn):
-        return eb.design.SystematicRecords(sa.Records().column(drawn.known), drawn.units)
+        return eb.UniformRecords(drawn.units)
 
 
 def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
@@ -170,7 +170,7 @@ def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
 def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     shuffled = pd.Series(LARGER).sample(frac=1, random_state=1)
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
-    for plan in (sa.Mixture(), sa.Poisson(), sa.Systematic(), sa.PredictedClusters(sa.Records())):
+    for plan in (sa.Mixture(), sa.PredictedClusters(sa.Records())):
         first = sa.draw(LARGER, plan, 40, 9)
         for same in (shuffled, frame, sa.drawing.source.InMemory.of(frame)):
             again = sa.draw(same, plan, 40, 9)
@@ -237,45 +237,6 @@ def test_clusters_that_are_split_and_joined_are_others_under_any_name():
     assert drawn.is_from(dict(before)) and not drawn.is_from(after)
 
 
-def test_poisson_draws_are_records_whose_numbers_are_below_their_chances():
-    for plan, n in ((sa.Poisson(), 100), (sa.Poisson(sa.LinkEnds()), 400)):
-        source = sa.drawing.source.InMemory.of(LARGER)
-        phi = plan.of.column(source.known).phi(source.size.astype(float))
-        inclusion = np.minimum(n * phi / phi.sum(), 1)
-        number = [int(hashlib.md5(f"6:{r}".encode()).hexdigest()[:16], 16) / 2**64 for r in LARGER]
-        wanted = {r for r, u, p in zip(LARGER, number, inclusion, strict=True) if u < p}
-        table = sa.draw(LARGER, plan, n, 6).table
-        assert set(table["record"]) == wanted and table["record"].is_unique
-        p = dict(zip(LARGER, inclusion, strict=True))
-        np.testing.assert_allclose(table["probability"], [p[r] for r in table["record"]], rtol=1e-12)
-    fewer = sa.draw(LARGER, sa.Poisson(), 50, 6).table["record"]
-    assert set(fewer) <= set(sa.draw(LARGER, sa.Poisson(), 100, 6).table["record"])
-
-
-def test_poisson_draws_stay_if_the_prediction_grows():
-    old = {r: k for r, k in LARGER.items() if int(r[1:]) < 1500}
-    n_old, n_new = 150, 200  # the same probability, .1
-    before, after = (
-        set(sa.draw(p, sa.Poisson(), n, 2).table["record"]) for p, n in ((old, n_old), (LARGER, n_new))
-    )
-    assert before == after & set(old)
-
-
-def test_systematic_draws_have_no_repeats_and_their_probabilities():
-    counts = dict.fromkeys(PRED, 0)
-    p = shares({r: s**0.5 for r, s in M.items()})
-    source = sa.drawing.source.InMemory.of(PRED)
-    for seed in range(150):
-        table = sa.Systematic().draw(source, 3, seed)
-        assert table["record"].is_unique and len(table) == 3
-        for r in table["record"]:
-            counts[r] += 1
-    np.testing.assert_allclose(table["probability"], [3 * p[r] for r in table["record"]], rtol=1e-12)
-    found = np.array([counts[r] / 150 for r in PRED])
-    wanted = np.array([3 * p[r] for r in PRED])
-    assert (np.abs(found - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / 150)).all()
-
-
 def test_predicted_clusters_have_no_repeats_and_their_probabilities():
     size = {k: list(PRED.values()).count(k) for k in PRED.values()}
     cases = [
@@ -301,9 +262,6 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
 @pytest.mark.parametrize(
     ("plan", "n"),
     [
-        (sa.Poisson(sa.RootSize()), 600),
-        (sa.Poisson(sa.Mixture(0.1)), 1900),
-        (sa.Systematic(sa.RootSize()), 300),
         (sa.PredictedClusters(), 60),
         (sa.PredictedClusters(sa.RootSize()), 75),
         (sa.Strata((1, 15, 25), {"1": 150, "15": 70, "25": 80}), 300),
@@ -332,18 +290,6 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
         ratios.append(sample.contributions(columns).sum(axis=0) / known)
     off = np.abs(np.mean(ratios, axis=0) - 1)
     assert (off <= 4 * np.std(ratios, axis=0, ddof=1) / np.sqrt(len(ratios)) + 0.01).all()
-
-
-def test_poisson_draws_that_were_left_out_by_chance():
-    units = eb.measure(PRED, TRUE)
-    total = sum(s - 1 for s in M.values())
-    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, labelled=0.5)
-    reached = {
-        unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
-        for unit in units.ids
-    }
-    assert 8 * 2 / total > 1  # records of the largest cluster are certain to be drawn
-    np.testing.assert_allclose(design.included(units), list(reached.values()), rtol=1e-12)
 
 
 def test_strata_draw_their_allocation_inside_themselves():
@@ -591,9 +537,7 @@ def test_labelled_records_that_the_prediction_lacks():
 # Files
 
 
-@pytest.mark.parametrize(
-    "plan", [*CHANCES, *STRATA, sa.Poisson(sa.RootSize()), sa.PredictedClusters(sa.Records())], ids=repr
-)
+@pytest.mark.parametrize("plan", [*CHANCES, *STRATA, sa.PredictedClusters(sa.Records())], ids=repr)
 def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)
     drawn = sa.draw(PRED, plan, 5, 3, values=values)
@@ -652,15 +596,13 @@ def test_every_plan_has_a_name():
         (lambda: sa.Strata((1, 3, 3)), "must rise from 1"),
         (lambda: sa.Mixture(0), r"alpha must lie in \(0, 1\), not 0"),
         (lambda: sa.Mixture(0.5, sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
-        (lambda: sa.Poisson(sa.Records), "of must be a plan whose chances depend on predicted size"),
-        (lambda: sa.draw(PRED, sa.Systematic(sa.LinkEnds()), 6, 1), "records of clusters of 3 records or more a probability"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
-        (lambda: sa.draw(PRED, sa.Poisson(), 1, 4), "no record was drawn: 1 were expected"),
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
         (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
         (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
+        (lambda: from_plain({"name": "pps", "of": {"name": "root-size"}}), "plan 'pps', whose chances no design reads: pass KnownInclusion"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),
         (lambda: eb.design.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
@@ -686,14 +628,3 @@ def test_weights_are_fractions_of_the_known_total():
     wanted = [float(new / (1 - (1 - p[e]) ** 6)) for e, new in zip(owners, first, strict=True)]
     np.testing.assert_allclose(once.weight, wanted, rtol=1e-14)
     assert isinstance(keys_of(["a"], 1)[0], np.uint64)
-
-
-def test_systematic_draws_that_end_early_were_included_with_a_smaller_probability():
-    """Of 40 draws of 400 records 20 are labelled, each of which a record had 20 chances in 400 to be."""
-    prediction = {i: i // 2 for i in range(400)}
-    drawn = sa.draw(prediction, sa.Systematic(sa.Records()), 40, 1)
-    records = drawn.table["record"].tolist()
-    begun, left = {i // 4 for i in records[:20]}, records[20:]
-    labels = {i: i // 4 for i in range(400) if i // 4 in begun}
-    design = drawn.design(labels, unlabelled=left)
-    np.testing.assert_allclose(design.inclusion, np.full(20, 20 / 400), rtol=1e-12)

@@ -1,5 +1,6 @@
 """What labels settle: bounds against all partitions of the unlabelled records, and where they are cut."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -142,7 +143,10 @@ def test_nothing_is_settled_without_whole_entities_or_all_records():
     labels = {i: t for i, t in enumerate(TRUTH) if t < 2}
     kept = eb.measure(dict(enumerate(PREDICTION[1:], 1)), labels, missing="singleton")
     sampled = eb.measure_predicted(dict(enumerate(PREDICTION)), dict(enumerate(TRUTH)), [0, 1])
-    for units in (kept, sampled):
+    # of a second clustering, pieces count the records that it shares with the prediction, which are no labels
+    second = eb.measure(dict(enumerate(PREDICTION)), labels)
+    second = replace(second, counted=np.ones(len(second.n)))
+    for units in (kept, sampled, second):
         assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain(SETTLED)).all()
     own = eb.metrics.Metric(
         "own", (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS), lambda a, b: a * b / b**2, (), (0, 1), ""

@@ -17,7 +17,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
-from erbayes.labels import LinkEnds, Poisson, Records, RootSize, Systematic
+from erbayes.labels import LinkEnds, PredictedClusters, Records, RootSize
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import Samples, Study, UniformEntities, draw_samples, study
@@ -337,28 +337,18 @@ def test_plans_by_predicted_size_select_entities_with_their_chances():
     drawn = draw_samples(RootSize(), people.units, 100, 300, np.random.default_rng(2)).unit
     found = np.bincount(drawn.ravel(), minlength=len(p))
     assert abs(((found - 30_000 * p) ** 2 / (30_000 * p)).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
-    missed = (1 - np.minimum(60 * of_record["p"], 1)).groupby(of_record["entity"]).prod()
-    inclusion = 1 - missed.reindex(people.units.ids).to_numpy()
-    samples = draw_samples(Poisson(RootSize()), people.units, 60, 500, np.random.default_rng(3))
-    assert samples.batch is None
-    taken = np.bincount(np.concatenate(samples.unit), minlength=len(p))
-    expected, variance = 500 * inclusion, 500 * inclusion * (1 - inclusion)
-    assert abs(((taken - expected) ** 2 / variance).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
 
 
 def test_plans_by_predicted_size_refuse_what_draws_nothing():
     people = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 60, np.random.default_rng(1))
     alone = sim.Population.of(pd.Series(range(60), people.true.index), people.true)
     rng = np.random.default_rng(1)
-    for plan in (LinkEnds(), Poisson(LinkEnds())):
-        with pytest.raises(
-            eb.DataError, match="no record has a chance to be drawn: the total of 'predicted_links'"
-        ):
-            draw_samples(plan, alone.units, 5, 1, rng)
-    with pytest.raises(eb.DataError, match="of must be a plan whose chances depend on predicted size"):
-        Poisson(of="links")
-    with pytest.raises(eb.DataError, match=r"Systematic.* draws one sample at a time"):
-        draw_samples(Systematic(), people.units, 5, 1, rng)
+    with pytest.raises(
+        eb.DataError, match="no record has a chance to be drawn: the total of 'predicted_links'"
+    ):
+        draw_samples(LinkEnds(), alone.units, 5, 1, rng)
+    with pytest.raises(eb.DataError, match=r"PredictedClusters.* draws one sample at a time"):
+        draw_samples(PredictedClusters(), people.units, 5, 1, rng)
     for plan in (Records, "records", 7):
         with pytest.raises(eb.DataError, match=r"a study draws by a plan of erbayes.labels, such as Records"):
             study({"p": people}, {"plan": plan}, [5], {"t": Taylor()}, "b3-recall", repetitions=1, seed=1)

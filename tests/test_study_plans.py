@@ -16,12 +16,10 @@ from erbayes.labels import (
     GivenProbabilities,
     LinkEnds,
     Mixture,
-    Poisson,
     PredictedClusters,
     Records,
     RootSize,
     Strata,
-    Systematic,
     draw,
     mislabel,
 )
@@ -88,8 +86,6 @@ PLANS = {
     "RootSize": RootSize(),
     "Mixture": Mixture(0.3),
     "GivenProbabilities": drawn_by(GivenProbabilities(), GROUP + 1.0),
-    "Poisson": Poisson(),
-    "Systematic": Systematic(Records()),
     "Strata": Strata(starts=(1, 2, 5)),
     "Strata of values": drawn_by(Strata(), GROUP),
     "PredictedClusters": PredictedClusters(),
@@ -233,7 +229,7 @@ def test_populations_are_redrawn_in_each_repetition():
 
     ways = {"closed": Taylor(), "bootstrap": Resampled(replicates=20)}
     trial = study(
-        {"new": redrawn}, {"r": Records(), "s": Systematic(Records())}, [40], ways, PR, repetitions=4, seed=1
+        {"new": redrawn}, {"r": Records(), "s": PredictedClusters()}, [40], ways, PR, repetitions=4, seed=1
     )
     truths = trial.runs.groupby(["plan", "metric", "repetition"]).truth.agg(["nunique", "first"])
     assert (truths["nunique"] == 1).all()
@@ -253,9 +249,19 @@ def test_a_truth_that_is_not_there_is_a_failure_with_its_reason():
     assert trial.failures()[["reason", "runs"]].to_numpy().tolist() == [["it is 0/0 in this population", 2]]
 
 
+class ByChance:
+    """Plan of one's own: each entity independently, with the same probability, so that a sample may be empty."""
+
+    def draw_samples(self, units, n, samples, rng):
+        p = n / len(units)
+        taken = rng.random((samples, len(units))) < p
+        design = d.KnownInclusion(pd.Series(p, units.ids), fixed_size=False)
+        return Samples(units, design, [np.flatnonzero(row) for row in taken])
+
+
 def test_a_sample_that_holds_nothing_fails_alone():
     trial = study(
-        {"p": PEOPLE}, {"r": Poisson()}, [2], {"t": Taylor()}, "cluster-recall", repetitions=40, seed=1
+        {"p": PEOPLE}, {"r": ByChance()}, [2], {"t": Taylor()}, "cluster-recall", repetitions=40, seed=1
     )
     empty = trial.runs.reason == "the sample holds no unit"
     assert 0 < empty.sum() < 20 and trial.runs.estimate[~empty].notna().any()
@@ -263,9 +269,7 @@ def test_a_sample_that_holds_nothing_fails_alone():
 
 
 def test_more_repetitions_leave_the_first_ones_as_they_are():
-    plans = {
-        name: PLANS[name] for name in ("Records", "RootSize", "Poisson", "UniformEntities", "Systematic")
-    }
+    plans = {name: PLANS[name] for name in ("Records", "RootSize", "UniformEntities", "PredictedClusters")}
     ways = {"t": Taylor(), "b": Resampled(replicates=20)}
     few, many = (study({"p": PEOPLE}, plans, [30], ways, PR, repetitions=r, seed=1).runs for r in (2, 5))
     kept = many[many.repetition < 2].reset_index(drop=True)

@@ -17,7 +17,7 @@ from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary.estimates import AssistedEstimates
-from erbayes.engine import PseudoDraws, bootstrap
+from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Annotator, Beta, Mixture, draw
@@ -519,21 +519,6 @@ def test_two_replicates_or_more():
     assert len(bootstrap(sample, [R], replicates=2, **given).flat) == 2
     with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
         bootstrap(sample, [R], replicates=1, **given)
-
-
-def test_pseudo_draws_want_one_stratum_with_replacement():
-    given = {"replicates": 5, "rng": np.random.default_rng(1), "progress": False}
-    with_replacement = eb.Sample(PAIRS, eb.UniformClusters())
-    assert len(bootstrap(with_replacement, [R], PseudoDraws(1e-9), **given).flat) == 5
-    for design in (
-        eb.UniformClusters(population=60),
-        eb.Stratified(dict.fromkeys(range(10), "a") | dict.fromkeys(range(10, 20), "b"), {"a": 30, "b": 30}),
-    ):
-        with pytest.raises(eb.NotIdentified, match="one stratum drawn with replacement"):
-            bootstrap(eb.Sample(PAIRS, design), [R], PseudoDraws(), **given)
-    for mass in (0, np.inf, -1.0):
-        with pytest.raises(eb.DataError, match="mass of a pseudo-draw must be above 0"):
-            PseudoDraws(mass)
 
 
 def test_a_single_draw_of_a_stratum_is_resampled_only_if_it_is_certain():

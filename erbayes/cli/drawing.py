@@ -23,8 +23,6 @@ class PlanName(Enum):
     ROOT_SIZE = "root-size"
     MIXTURE = "mixture"
     GIVEN_CHANCES = "given-chances"
-    POISSON = "poisson"
-    PPS = "pps"
     STRATIFIED = "stratified"
     PREDICTED_CLUSTERS = "predicted-clusters"
     PAIRS = "pairs"
@@ -33,8 +31,6 @@ class PlanName(Enum):
 PLAN_TAKES = {
     PlanName.UNIFORM_RECORDS: ["top_up"],
     PlanName.MIXTURE: ["share", "of"],
-    PlanName.POISSON: ["of"],
-    PlanName.PPS: ["of"],
     PlanName.PREDICTED_CLUSTERS: ["of"],
     PlanName.STRATIFIED: ["starts", "values"],
     PlanName.GIVEN_CHANCES: ["values"],
@@ -47,12 +43,10 @@ class Planned:
     """Options of what to draw."""
 
     design: PlanName = option("What to draw: see above.", "-d", default=REQUIRED, metavar="DESIGN")
-    n: int = option("Number of draws; under poisson, their mean.", "-n", default=REQUIRED, min=1)
+    n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
     share: float | None = option("mixture: share of uniform records, by default 0.2.", rare=True)
-    of: PlanName | None = option(
-        "The design whose chances mixture, poisson, pps and predicted-clusters use.", rare=True
-    )
+    of: PlanName | None = option("The design whose chances mixture and predicted-clusters use.", rare=True)
     starts: str | None = option(
         "stratified: least sizes of the classes of predicted clusters, such as 1,2,5.", rare=True
     )

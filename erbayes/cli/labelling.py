@@ -59,8 +59,6 @@ def draw_command(
                           precision and recall from fewer draws, at a price:
                           other metrics need two to five times as many
       root-size           records by the root of the size of their cluster
-      poisson             each record by a random number that releases share
-      pps                 without repeats, by default by the root of size
       stratified          in classes of size (--starts) or strata (--values)
       given-chances       with chances of your own (--values)
       predicted-clusters  predicted clusters without repeats
@@ -200,8 +198,8 @@ def labels_command(
     Faults that leave an entity open must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
     without a complete answer leaves its draws unresolved, which count as missing at random (not under
-    poisson, pps and predicted-clusters --of, which need each). Faults are no failure of this command, which
-    ends with 0, as sheets have them while people label; commands that estimate refuse them.
+    predicted-clusters --of, which needs each). Faults are no failure of this command, which ends with 0, as
+    sheets have them while people label; commands that estimate refuse them.
 
     \b
     Example:

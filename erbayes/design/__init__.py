@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 from .._internal.nearest import refuse_attribute
 from .._internal.policies import SingleUnit
-from .calibration import ByGroup, Calibrated, raking
+from .calibration import Calibrated
 from .contract import WithRepeats
 from .drawn import paper_fpc
 from .frozen import FrozenWeights
 from .known import BySize, KnownInclusion, KnownSelection, KnownWeights, WeightedRecords
 from .nonresponse import Responding, size_classes
-from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
+from .predicted import ByPredictedSize
 from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
 __all__ = [
-    "ByGroup",
     "ByPredictedSize",
     "BySize",
     "Calibrated",
@@ -31,18 +30,15 @@ __all__ = [
     "KnownInclusion",
     "KnownSelection",
     "KnownWeights",
-    "PoissonRecords",
     "Pooled",
     "Responding",
     "SingleUnit",
     "Stratified",
-    "SystematicRecords",
     "UniformClusters",
     "UniformRecords",
     "WeightedRecords",
     "WithRepeats",
     "paper_fpc",
-    "raking",
     "size_classes",
 ]
 

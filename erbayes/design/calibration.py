@@ -1,6 +1,6 @@
 """Calibration: weights of a design, changed so that estimates equal known totals of the prediction.
 
-Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear and truncated raking distances.
+Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear distance.
 """
 
 from __future__ import annotations
@@ -25,24 +25,6 @@ WorkingVariance = Callable[[FloatArray], FloatArray]
 def proportional_to_size(size: FloatArray) -> FloatArray:
     """Return the working variance v = N_c, with which calibration to N alone is the ratio estimator."""
     return size
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Distance:
-    """Rule by which a factor F(u) of a weight, F(0) = 1, follows from u = x'λ/v, and its derivative."""
-
-    name: str
-    factor: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-
-    def __repr__(self) -> str:
-        return f"<{self.name} distance>"
-
-
-linear = Distance("linear", lambda u: 1 + u, np.ones_like)
-"""Factors 1 + u, those of generalised regression."""
-raking = Distance("raking", np.exp, np.exp)
-"""Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,58 +149,13 @@ KnownColumn = ClusterSum | InDomain
 Totals = Callable[[Units, Expansion], Sequence[KnownColumn]]
 
 
-@dataclass(frozen=True, slots=True)
-class ByGroup:
-    """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
-
-    The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
-    Records alone give the weights of post-stratification if groups are of entities, and those of raking with
-    several variables and the distance `raking`.
-
-    Parameters
-    ----------
-    *variables : str
-        Names of variables. Of all but the first, the last group is left out, as the first implies its total.
-    links : bool
-        True for predicted links of each group too.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> prediction = {i: i // 4 for i in range(400)}
-    >>> units = eb.measure(prediction, {i: i // 4 for i in range(160)})
-    >>> country = {i: "FR" if i // 4 % 2 else "US" for i in range(400)}
-    >>> grouped = units.grouped(country, name="country", prediction=prediction)
-    >>> sample = eb.Sample(grouped, Calibrated(eb.UniformRecords(), ByGroup("country")))
-    >>> column = eb.columns.InDomain(RECORDS, eb.columns.Domain("country", ("FR",)))
-    >>> round(float(sample.contributions([column]).sum()), 6)
-    200.0
-    """
-
-    variables: tuple[str, ...]
-    links: bool = False
-
-    def __init__(self, *variables: str, links: bool = False) -> None:
-        if not variables or len(set(variables)) < len(variables):
-            raise DataError(f"name one variable or more, each once, not {head(variables) or 'none'}")
-        object.__setattr__(self, "variables", variables)
-        object.__setattr__(self, "links", links)
-
-    def __call__(self, units: Units, expansion: Expansion) -> list[InDomain]:
-        columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
-        groups = [units.grouping(variable).domains() for variable in self.variables]
-        # the last group of each further variable follows from the totals of the first
-        domains = [*groups[0], *(domain for g in groups[1:] for domain in g[:-1])]
-        return [InDomain(column, domain) for column in columns for domain in domains]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
     """Another design with weights that are calibrated to known totals of the prediction.
 
-    Each weight w_s is multiplied by a factor g_s = clip(F(x_s'λ/v_s), L, U) with which Σ g_s w_s x_s is the
-    known total of x. Here v_s is the working variance of the unit, and F(u) = 1 + u, or that of another
-    distance (Deville and Särndal 1992). Weights that are known up to a factor are first scaled to N.
+    Each weight w_s is multiplied by a factor g_s = clip(1 + x_s'λ/v_s, L, U) with which Σ g_s w_s x_s is the
+    known total of x, and v_s is the working variance of the unit (generalised regression; Deville and
+    Särndal 1992). Weights that are known up to a factor are first scaled to N.
 
     Calibration makes estimates more precise if a sample by chance has too many or too few predicted links,
     and each total costs a degree of freedom. It is meant for draws with probability proportional to size:
@@ -229,15 +166,13 @@ class Calibrated:
     ----------
     design : Design
     totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
-        The columns to whose totals the weights are calibrated. `ByGroup` has those of groups.
+        The columns to whose totals the weights are calibrated.
     bounds : (float, float)
         L and U, 0 < L < 1 < U.
     working_variance : callable size -> v
         The variance of a unit's totals by its number of records, up to a factor.
     fewest : float
         The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
-    distance : Distance
-        `linear` or `raking`.
 
     Raises
     ------
@@ -262,7 +197,6 @@ class Calibrated:
     bounds: tuple[float, float] = (0.2, 5.0)
     working_variance: WorkingVariance = proportional_to_size
     fewest: float = FEWEST
-    distance: Distance = linear
 
     def __post_init__(self) -> None:
         bounds = np.asarray(self.bounds)
@@ -289,7 +223,7 @@ class Calibrated:
             variance = CalibratedDraws(variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, one)
             w = w * factor
         q, goal = 1 / self.working_variance(size), np.ones(len(target))
-        g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
+        g, slope = _compute_factors(w, x / target, q, self.bounds)
         calibrated = CalibratedDraws(variance, x / target, goal, w, g, q, slope)
         return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
@@ -351,15 +285,14 @@ def expect_unreached_links(known: KnownTotals, probability: ClusterSum, draws: i
 
 
 def _compute_factors(
-    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
+    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return factors g = clip(F(q x'λ), L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
+    """Return factors g = clip(1 + q x'λ, L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        u = np.clip(q * (x @ multipliers), -700, 700)  # exp(u) overflows outside
-        raw = distance.factor(u)
+        raw = 1 + q * (x @ multipliers)
         g = np.clip(raw, *bounds)
-        return 1 - (w * g) @ x, g, np.where(raw == g, distance.slope(u), 0.0)
+        return 1 - (w * g) @ x, g, np.where(raw == g, 1.0, 0.0)
 
     multipliers = np.zeros(x.shape[1])
     gap, g, slope = gap_and_factors(multipliers)

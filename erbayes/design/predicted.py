@@ -4,54 +4,21 @@ A record in a predicted cluster of m records is drawn with probability φ(m) ove
 probability of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
 `RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
 
-Sources: Hansen and Hurwitz (1943) for draws with replacement; Hájek (1964) for Poisson draws; Lavallée and
-Caron (2001), Survey Methodology 27, for units that are reached through their records.
+Sources: Hansen and Hurwitz (1943) for draws with replacement; Lavallée and Caron (2001), Survey Methodology
+27, for units that are reached through their records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, NotIdentified, Remedy, need, number, refuse_cases
+from .._internal.errors import DataError, NotIdentified, Remedy, need
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
-from .contract import Expansion
-from .drawn import (
-    DrawnWithReplacement,
-    Ids,
-    make_unreached,
-    real_numbers,
-    refuse_unreachable,
-    unit_of_draws,
-)
-from .variance import HartleyRaoDraws, PoissonDraws
-
-
-def _find_known(design: ByPredictedSize | PoissonRecords | SystematicRecords, units: Units) -> KnownTotals:
-    """Return the sizes of the predicted clusters of all records, refusing another prediction."""
-    need(design.probability, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
-    known = units.known
-    if known is None or not known.singletons:
-        raise NotIdentified(
-            "labelled records that are missing in the prediction were kept, but had no chance to be "
-            "drawn from it: use Missing.OMIT"
-        )
-    if design.drawn_from is not None and not known.equals(design.drawn_from):
-        raise DataError(
-            f"chances are those of a prediction of {design.drawn_from}, but this one has {known}: pass the "
-            "prediction that was drawn from",
-            Remedy.DRAWN_FROM,
-        )
-    return known
-
-
-def _find_unreached(probability: ClusterSum, known: KnownTotals) -> FloatArray:
-    """Return the predicted sizes whose records have probability 0."""
-    return np.asarray(known.size[probability.phi(known.size) == 0])
+from .drawn import DrawnWithReplacement, Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,111 +58,26 @@ class ByPredictedSize(DrawnWithReplacement):
     drawn_from: KnownTotals | None = None
 
     def selection_probabilities(self, units: Units) -> FloatArray:
-        total = _find_known(self, units).total(self.probability)
+        total = self._find_known(units).total(self.probability)
         return np.asarray(units.column(self.probability) / total)
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
-        return _find_unreached(self.probability, _find_known(self, units))
+        known = self._find_known(units)
+        return np.asarray(known.size[self.probability.phi(known.size) == 0])
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PoissonRecords:
-    """Records drawn independently, each at most once (Poisson draws), with a probability by predicted size.
-
-    A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
-    the sample with probability π_c = 1 - Π(1 - π_i), and then has weight 1/π_c. Entities are independent, so
-    that the variance of a total of y is Σ (1 - π_c) y_c²/π_c² over the sample. The number of records is
-    random, which cancels in ratios of totals (Hájek 1964).
-
-    Parameters
-    ----------
-    probability, drawn_from
-        As in `ByPredictedSize`.
-    expected : float
-        Expected number n of drawn records, above 0.
-    labelled : float in (0, 1]
-        Share of the drawn records that were labelled, if the others were left out at random. Each π_i is
-        multiplied by it.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.design.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
-    array([1.333, 2.   ])
-    """
-
-    probability: ClusterSum
-    expected: float
-    drawn_from: KnownTotals | None = None
-    labelled: float = 1.0
-
-    def of_record(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
-        """Return the function that gives π_i of a record by the size of its predicted cluster."""
-        number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
-        number(self.labelled, "labelled", lambda share: 0 < share <= 1, "lie in (0, 1]")
-        factor = self.expected / known.total(self.probability)
-        return lambda m: self.labelled * np.minimum(factor * self.probability.phi(m), 1.0)
-
-    def included(self, units: Units) -> FloatArray:
-        """Return the probability π_c of each unit to be in the sample, (units,)."""
-        of_record = self.of_record(_find_known(self, units))
-
-        def log_missed(m: FloatArray) -> FloatArray:
-            with np.errstate(divide="ignore"):
-                return np.log1p(-of_record(m))
-
-        return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
-
-    def expand(self, units: Units) -> Expansion:
-        unit, p = unit_of_draws(units, None), self.included(units)
-        refuse_unreachable(p, unit, units)
-        unreached = make_unreached(_find_unreached(self.probability, _find_known(self, units)), units)
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SystematicRecords:
-    """Records drawn systematically in random order, each once, with a probability by predicted size.
-
-    A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c, the
-    sum of π_i over its records, the expected number of its draws. Each total is then a Horvitz-Thompson sum
-    over records, and its variance that of Hartley and Rao (1962).
-
-    Parameters
-    ----------
-    probability, drawn_from
-        As in `ByPredictedSize`.
-    draws : sequence of unit ids, (n,)
-        The unit of each drawn record.
-    inclusion : sequence of float, (n,)
-        Probability π_i of each drawn record, in (0, 1].
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> design = eb.design.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
-    >>> design.expand(units).weight
-    array([1., 2.])
-    """
-
-    probability: ClusterSum
-    draws: Ids
-    inclusion: Sequence[float] | FloatArray
-    drawn_from: KnownTotals | None = None
-
-    def expand(self, units: Units) -> Expansion:
-        unit, known = unit_of_draws(units, self.draws), _find_known(self, units)
-        inclusion = real_numbers(self.inclusion, "inclusion")
-        n, total = len(unit), known.total(self.probability)
-        if len(inclusion) != n:
-            raise DataError(f"{len(inclusion)} probabilities for {n} drawn records")
-        outside = ~((inclusion > 0) & (inclusion <= 1))
-        refuse_cases(inclusion[outside], "inclusion must lie in (0, 1]; {n} do not:")
-        p = n * units.column(self.probability) / total
-        refuse_unreachable(p, unit, units)
-        of_size = n * self.probability.phi(known.size) / total
-        variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
-        unreached = make_unreached(_find_unreached(self.probability, known), units)
-        return Expansion(unit, 1 / p[unit], True, variance, unreached)
+    def _find_known(self, units: Units) -> KnownTotals:
+        """Return the sizes of the predicted clusters of all records, refusing another prediction."""
+        need(self.probability, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
+        known = units.known
+        if known is None or not known.singletons:
+            raise NotIdentified(
+                "labelled records that are missing in the prediction were kept, but had no chance to be "
+                "drawn from it: use Missing.OMIT"
+            )
+        if self.drawn_from is not None and not known.equals(self.drawn_from):
+            raise DataError(
+                f"chances are those of a prediction of {self.drawn_from}, but this one has {known}: pass the "
+                "prediction that was drawn from",
+                Remedy.DRAWN_FROM,
+            )
+        return known

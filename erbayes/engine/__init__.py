@@ -18,7 +18,7 @@ from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import PooledDraws
 from .replicates import BCa, Resampled, bootstrap
-from .schemes import PseudoDraws, RaoWu
+from .schemes import RaoWu
 from .several_engines import side_by_side
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "Naive",
     "P_naive",
     "PooledDraws",
-    "PseudoDraws",
     "RaoWu",
     "Resampled",
     "Taylor",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -40,8 +39,7 @@ from ..metrics.definitions import (
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
-from ..units.heap import chance_capped
-from ..units.tail import tail_index
+from ..units.heap import chance_capped, find_heap, find_seen_caps
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
 from .pool import MIXED
@@ -308,7 +306,23 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
         what += f", and {_name_intervals(short)} are too short to allow for what these hold"
     elif any(metric.group is Group.LINKS for metric in fitted.metrics):
         what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
+    what += "".join(f". {seen}" for seen in say_seen_caps(fitted.sample))
     return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(fitted.sample))]
+
+
+def say_seen_caps(sample: Sample) -> list[str]:
+    """Return which caps of a matcher would have left a heap, if none is found that draws do not show."""
+    units, known = sample.units, sample.units.known
+    if known is None or not units.by_entity or draws_records(sample.design):
+        return []
+    if sample.expansion.variance.census or find_heap(known) is not None:
+        return []
+    if (seen := find_seen_caps(known)) is None:
+        return ["The predicted sizes would not show whether the matcher caps its clusters"]
+    return [
+        f"The predicted sizes show no cap of the matcher: one of {seen[0]:,} to {seen[1]:,} records would "
+        "have left a heap, and a larger one is not seen"
+    ]
 
 
 def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
@@ -415,9 +429,6 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
     if heavy:
         what = f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}"
-        with suppress(NotIdentified):  # a small prediction has no tail to judge
-            if fitted.sample.units.known is not None:
-                what += f"; predicted {tail_index(fitted.sample.units.known)}"
         sentences.append(Sentence(what, Grade.CAUTION, Remedy.INFLUENCE))
     return sentences
 

@@ -17,7 +17,6 @@ from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified, need_object, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import Column
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import DEFAULT, Distribution, Kind
 from ..metrics.moves import count_moving
@@ -137,15 +136,6 @@ class Bootstrap(Replicates):
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
 
 
-def _collect_contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
-    """Return the contributions of draws, then of pseudo-draws, (n + pseudo-draws, k)."""
-    Z = sample.contributions(columns)
-    pseudo = scheme.pseudo(sample, columns)
-    if len(pseudo) and sample.expansion.variance is not sample.expansion.variance.independent:
-        raise NotIdentified("pseudo-draws cannot be calibrated: use the design that was calibrated")
-    return np.vstack([Z, pseudo])
-
-
 def bootstrap(
     sample: Sample,
     metrics: MetricLike = DEFAULT_METRICS,
@@ -178,7 +168,6 @@ def bootstrap(
     See Also
     --------
     RaoWu : the default scheme.
-    PseudoDraws : a scheme with errors that no draw has shown.
     BCa : the default interval.
 
     References
@@ -208,7 +197,7 @@ def bootstrap(
     metrics, rng = resolve_metrics(metrics), generator(rng)
     fitted = fit_sample(sample, metrics)
     counted, known = fitted.counted, fitted.known
-    Z = _collect_contributions(sample, scheme, counted)
+    Z = sample.contributions(counted)
     variance = sample.expansion.variance
     chunks = scheme.chunks(variance.independent, replicates, rng)
     number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
@@ -219,9 +208,7 @@ def bootstrap(
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
     fit, draws = fitted.plain, totals.apply(metrics)
     given = draws.names, draws.values, draws.support, fit.mean, fit.unseen
-    # a scheme with pseudo-draws shows errors that no draw has
-    pseudo = len(Z) > len(sample.expansion.unit)
-    moving = np.full(len(metrics), np.inf) if pseudo else _count_moving_draws(sample, metrics)
+    moving = _count_moving_draws(sample, metrics)
     return Bootstrap(*given, fit=fit, moving=moving, totals=totals, sample=sample, metrics=metrics)
 
 

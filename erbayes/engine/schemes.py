@@ -4,23 +4,20 @@ A scheme makes multipliers r of the weights. Replicate b of the totals is Σ_s r
 contributions of draw s: one matrix product for all metrics. Finite-population corrections θ shrink
 multipliers towards 1, r -> 1 + √θ (r - 1).
 
-Sources: Rao and Wu (1988), JASA 83, 231-241. Rubin (1981), Annals of Statistics 9, 130-134 (Bayesian
-bootstrap).
+Source: Rao and Wu (1988), JASA 83, 231-241.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified
-from ..design.sample import Sample
+from .._internal.errors import NotIdentified
 from ..design.variance import StratifiedDraws
-from ..metrics.columns import RECORDS, TRUE_LINKS, Column
 
 CHUNK = 2**18
 """The number of multipliers in memory at a time, 2 MB, so that many replicates need little."""
@@ -32,7 +29,7 @@ class Scheme(Protocol):
     __slots__ = ()
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        """Return multipliers of the weights, (replicates, n + pseudo-draws)."""
+        """Return multipliers of the weights, (replicates, n)."""
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
@@ -41,10 +38,6 @@ class Scheme(Protocol):
         rows = max(CHUNK // len(draws.stratum), 1)
         for done in range(0, replicates, rows):
             yield self.multipliers(draws, min(rows, replicates - done), rng)
-
-    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
-        """Return the contributions of pseudo-draws, (pseudo-draws, k). Most schemes have none."""
-        return np.empty((0, len(columns)))
 
 
 def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
@@ -95,53 +88,3 @@ class RaoWu(Scheme):
         r *= root * factor
         r += 1 - root
         return r
-
-
-@dataclass(frozen=True, slots=True)
-class PseudoDraws(Scheme):
-    """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
-
-    If a sample shows almost no error, other bootstrap intervals have almost no width. The pseudo-draws are
-    errors that no draw has shown. One entity is predicted exactly, and of the other each record is alone
-    in a predicted cluster as large as the entity. Each has the records and true links of an average draw.
-
-    Parameters
-    ----------
-    mass : float
-        Dirichlet mass of each pseudo-draw, above 0. A draw of the sample has 1.
-
-    Raises
-    ------
-    NotIdentified
-        In `multipliers`, if there is more than one stratum, or a finite population.
-
-    Examples
-    --------
-    >>> from erbayes.design.variance import StratifiedDraws
-    >>> draws = StratifiedDraws(np.zeros(24, dtype=int), np.array([1.0]))
-    >>> PseudoDraws().multipliers(draws, 1000, np.random.default_rng(1)).shape
-    (1000, 26)
-    """
-
-    mass: float = 0.25
-
-    def __post_init__(self) -> None:
-        if not 0 < self.mass < np.inf:
-            raise DataError(f"mass of a pseudo-draw must be above 0, not {self.mass}")
-
-    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _number_strata(draws)
-        if draws.df_lost > 1 or draws.fpc[0] < 1:
-            raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
-        n = len(root)
-        own = rng.standard_exponential((replicates, n))
-        r = np.hstack([own, rng.standard_gamma(self.mass, (replicates, 2))])
-        return np.asarray(r * n / r.sum(axis=1, keepdims=True))
-
-    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
-        draws = len(sample.expansion.unit)
-        records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
-        size = max(round(1 + 2 * links / records), 2)  # of the entity of an average record
-        pseudo = sample.units.pseudo_units(size)
-        y = np.column_stack([pseudo.column(c)[:2] for c in columns])
-        return np.asarray(y * (records / draws / size))

@@ -20,12 +20,10 @@ from .drawing.plans import (
     GivenProbabilities,
     LinkEnds,
     Mixture,
-    Poisson,
     PredictedClusters,
     Records,
     RootSize,
     Strata,
-    Systematic,
 )
 from .drawing.stopping import ONCE, REPEATED, Rule, check
 from .drawing.unresolved import worst_cases
@@ -45,14 +43,12 @@ __all__ = [
     "Labels",
     "LinkEnds",
     "Mixture",
-    "Poisson",
     "PredictedClusters",
     "RecordDraws",
     "Records",
     "RootSize",
     "Rule",
     "Strata",
-    "Systematic",
     "answers",
     "by_text",
     "check",

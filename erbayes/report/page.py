@@ -31,7 +31,7 @@ from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Engine, Resampled
-from ..engine.diagnostics import alarms
+from ..engine.diagnostics import alarms, say_seen_caps
 from ..engine.named import find_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
@@ -173,6 +173,7 @@ def report(
         ),
         "done": _tell_what_was_done(sample, facts),
         "alarms_raised": group_alarms(warnings),
+        "would_show": say_seen_caps(sample),
         "refusals": made.refusals,
         "main": tabulate_estimates(first, metrics, level, kinds),
         "faulty": any(map(_is_fault, warnings)),

@@ -12,11 +12,11 @@ import pandas as pd
 
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
-from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
+from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..labels import Annotator, draw, mislabel
-from ..labels.drawing.plans import Plan, PlanBySize, Poisson, Records, need_positive_total
+from ..labels.drawing.plans import Plan, PlanBySize, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..units.measuring import measure
 from ..units.units import Units
@@ -86,11 +86,11 @@ class UniformEntities:
 
 def draws_batches(plan: Any) -> bool:
     """Return whether `draw_samples` takes a plan."""
-    return isinstance(plan, Poisson | PlanBySize | BatchPlan) and not isinstance(plan, type)
+    return isinstance(plan, PlanBySize | BatchPlan) and not isinstance(plan, type)
 
 
 def draw_samples(
-    plan: PlanBySize | Poisson | BatchPlan, units: Units, n: int, samples: int, rng: np.random.Generator
+    plan: PlanBySize | BatchPlan, units: Units, n: int, samples: int, rng: np.random.Generator
 ) -> Samples:
     """Draw many samples of n draws from a population at once.
 
@@ -98,7 +98,7 @@ def draw_samples(
     ----------
     plan : plan by predicted size, UniformEntities or BatchPlan
         `Records()` and other plans with chances by predicted size draw records with replacement, and take the
-        entity of each. `Poisson` draws each record independently, n in expectation.
+        entity of each.
     units : Units
         All units of the population.
 
@@ -117,10 +117,6 @@ def draw_samples(
     """
     if not draws_batches(plan):
         raise DataError(f"{plan!r} draws one sample at a time, in a study or by erbayes.labels.draw")
-    if isinstance(plan, Poisson):
-        design = PoissonRecords(_find_chance_column(plan.of, units), n)
-        taken = rng.random((samples, len(units))) < design.included(units)
-        return Samples(units, design, [np.flatnonzero(row) for row in taken])
     if isinstance(plan, Records):
         of_record = np.repeat(np.arange(len(units)), units.size.astype(np.int64))
         return Samples(units, UniformRecords(), of_record[rng.integers(len(of_record), size=(samples, n))])

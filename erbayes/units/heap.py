@@ -16,20 +16,20 @@ from .._internal.errors import DataError, whole
 from .units import KnownTotals
 
 SMALLEST = 8
-"""Smallest size of a heap. Below it the window from .9 to 1.1 of a size holds that size alone."""
+"""Smallest size of a heap. The sizes from .6 to .9 of a smaller one are too few."""
 FEWEST = 5
 """Fewest clusters of the size of a heap. A tail has by chance two or three of one size."""
 BELOW = 20
 """Fewest clusters from a quarter to .9 of the size, which show how many are to be expected."""
 TIMES = 2.0
-"""Least ratio of clusters in the window to those to be expected. With 1.5 more caps are found, and a heap in
-every narrow log-normal distribution (sd .15)."""
+"""Least ratio of clusters of the size to those to be expected. With 3, seven and six of 120 caps at 10 and 25
+more are missed, and two of 120 populations without a cap have no heap that have one with 2: narrow log-normal
+sizes (sd .15)."""
 ABOVE = 0.25
 """Largest number of clusters per size above a heap, as a share of those below it, up to a fiftieth more. With
-a third, false heaps are found as with a ratio of 1.5."""
+a third, heaps are found that no cap has made."""
 ERRORS = 5.0
-"""Standard errors above which the excess is a heap. It is the bar at which none of 72 populations without a
-cap had one."""
+"""Standard errors above which the excess is a heap."""
 CAPPED = 0.75
 """Probability, before any look, that the matcher cuts the entities of a heap. Matchers have caps more often
 than entities end at one size."""
@@ -118,9 +118,10 @@ def chance_capped(looks: Looks | None) -> float:
 def find_heap(known: KnownTotals) -> Heap | None:
     """Return the heap of a prediction, the clearest if there are several; None if there is none.
 
-    With b clusters per size in [.6c, .9c), a per size in (1.1c, 1.5c] and W in the w sizes of [.9c, 1.1c], c
-    is a heap if W > 2wb, a < b/4 + .02 and (W - wb)/√(wb + 1) > 5. No distribution of sizes is fitted, since
-    a power law that is fitted to the smaller sizes finds heaps in log-normal ones.
+    With b clusters per size in [.6c, .9c), a per size in (1.1c, 1.5c] and n of size c, c is a heap if n > 2b,
+    a < b/4 + .02 and (n - b)/√(b + 1) > 5. A cap fills one size, which clusters around would hide. No
+    distribution of sizes is fitted, since a power law that is fitted to the smaller sizes finds heaps in
+    log-normal ones.
 
     Examples
     --------
@@ -145,21 +146,45 @@ def find_heap(known: KnownTotals) -> Heap | None:
     def number(start: IntArray, stop: IntArray) -> FloatArray:
         return np.asarray(total[np.searchsorted(size, stop)] - total[np.searchsorted(size, start)])
 
+    alone = count[np.searchsorted(size, c)]
     below, over, window = number(low, near), number(above, end), number(near, above)
     b, a = below / np.maximum(near - low, 1), over / np.maximum(end - above, 1)
-    expected = (above - near) * b
-    errors = (window - expected) / np.sqrt(expected + 1)
-    found = (window > TIMES * expected) & (a < ABOVE * b + 0.02) & (errors > ERRORS)
+    errors = (alone - b) / np.sqrt(b + 1)
+    found = (alone > TIMES * b) & (a < ABOVE * b + 0.02) & (errors > ERRORS)
     found &= number(quarter, near) >= BELOW
     if not found.any():
         return None
     j = int(np.where(found, errors, -np.inf).argmax())
-    inside = np.flatnonzero((size >= near[j]) & (size < above[j]))
-    fullest = inside[count[inside].argmax()]
     around = (below[j] + over[j]) / (near[j] - low[j] + end[j] - above[j])
-    return Heap(
-        int(size[fullest]),
-        int(count[fullest]),
-        round(float(around), 1),
-        round(float(window[j] - expected[j]), 1),
-    )
+    # a piece that lost or gained a record is one too
+    excess = window[j] - (above[j] - near[j]) * b[j]
+    return Heap(int(c[j]), int(alone[j]), round(float(around), 1), round(float(excess), 1))
+
+
+def find_seen_caps(known: KnownTotals) -> tuple[int, int] | None:
+    """Return the smallest and the largest cap that would leave a heap which is found; None if none does.
+
+    A cap is tried by cutting the predicted clusters at it, into full pieces and a rest.
+
+    Examples
+    --------
+    >>> size = np.arange(1.0, 101.0)
+    >>> find_seen_caps(KnownTotals(size, np.floor(150 / size)))
+    (8, 90)
+    """
+    size, count = known.size.astype(np.int64), known.count
+    seen: list[int] = []
+    for cap in range(SMALLEST, int(size.max(initial=0))):
+        if count @ (size // cap) < FEWEST:
+            break
+        rest, larger = size % cap, size > cap
+        pieces = np.bincount(np.where(larger, rest, size), count)
+        pieces = np.append(pieces, np.zeros(max(cap + 1 - len(pieces), 0)))
+        pieces[cap] += count[larger] @ (size // cap)[larger]
+        left = np.flatnonzero(pieces[1:]) + 1
+        heap = find_heap(KnownTotals(left.astype(float), pieces[left]))
+        if heap is not None and heap.size == cap:
+            seen.append(cap)
+        elif seen:
+            break
+    return (seen[0], seen[-1]) if seen else None

@@ -34,9 +34,9 @@ for (top in c("TP", "ENT")) {
   }
 }
 
-# entities by two variables, each draw one row with the share of a record
-draws$kind <- c("x", "y", "z")[draws$cluster %% 3 + 1]; draws$half <- c("old", "new")[draws$block %% 2 + 1]
-records$kind <- c("x", "y", "z")[records$true %% 3 + 1]; records$half <- c("old", "new")[records$block %% 2 + 1]
+# entities by a variable, each draw one row with the share of a record
+draws$kind <- c("x", "y", "z")[draws$cluster %% 3 + 1]
+records$kind <- c("x", "y", "z")[records$true %% 3 + 1]
 draws$p <- N / nrow(draws)
 for (y in c("TP", "PAIR", "T2")) draws[[paste0("r", y)]] <- draws[[y]] / draws$size
 draws$rENT <- 1 / draws$size; draws$one <- 1
@@ -44,18 +44,10 @@ single <- svydesign(ids = ~1, weights = ~p, data = draws)
 by <- svyby(~rTP, ~kind, single, denominator = ~rPAIR, svyratio)
 for (i in 1:3) say("svyby_entities", by$kind[i], "TP/PAIR", by[i, 2], SE(by)[i])
 post <- postStratify(single, ~kind, as.data.frame(table(kind = records$kind), responseName = "Freq"))
-raked <- rake(single, list(~kind, ~half),
-  list(as.data.frame(table(kind = records$kind)), as.data.frame(table(half = records$half))),
-  control = list(maxit = 1000, epsilon = 1e-10, verbose = FALSE))
-both <- calibrate(single, list(~kind, ~half), lapply(c("kind", "half"), function(v) {
-  t <- as.data.frame(table(records[[v]])); names(t) <- c(v, "Freq"); t }), calfun = "raking", epsilon = 1e-12, maxit = 1000)
-for (case in c("postStratify", "rake", "calibrate_raking")) {
-  d <- list(postStratify = post, rake = raked, calibrate_raking = both)[[case]]
-  for (q in list(c("rTP", "rPAIR"), c("rTP", "rT2"), c("rENT", "one"))) {
-    r <- svyratio(as.formula(paste0("~", q[1])), as.formula(paste0("~", q[2])), d)
-    say(case, "", paste0(sub("^r", "", q[1]), "/", sub("^r", "", q[2])), coef(r), SE(r))
-  }
-  t <- svytotal(~rENT, d); say(case, "", "ENT", coef(t), SE(t))
+for (q in list(c("rTP", "rPAIR"), c("rTP", "rT2"), c("rENT", "one"))) {
+  r <- svyratio(as.formula(paste0("~", q[1])), as.formula(paste0("~", q[2])), post)
+  say("postStratify", "", paste0(sub("^r", "", q[1]), "/", sub("^r", "", q[2])), coef(r), SE(r))
 }
+t <- svytotal(~rENT, post); say("postStratify", "", "ENT", coef(t), SE(t))
 say("version", as.character(packageVersion("survey")), R.version.string, 0, 0)
 write.csv(format(out, digits = 17), "domains.csv", row.names = FALSE, quote = c(1, 2, 3))

@@ -57,7 +57,7 @@ class RecordDraws:
         sample if it has no repeats; stratum or value, if the plan has them.
     plan : Plan
     n : int
-        Requested number of draws. Under Poisson draws it is their mean.
+        Requested number of draws.
     seed : int
     known : KnownTotals
         Sizes of all predicted clusters.
@@ -106,8 +106,8 @@ class RecordDraws:
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
-            Drawn records without an answer: nonresponse (see `erbayes.design.Responding`). `Poisson`,
-            `Systematic` and `PredictedClusters` by size take none.
+            Drawn records without an answer: nonresponse (see `erbayes.design.Responding`).
+            `PredictedClusters` by size takes none.
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count. If others are among them, such as the share of an annotator,
@@ -337,8 +337,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     Raises
     ------
     DataError
-        If the prediction cannot be read, if the plan does not suit it, or if no record was drawn. If n is
-        above a million and above ten draws per record.
+        If the prediction cannot be read, if the plan does not suit it, or if n is above a million and above
+        ten draws per record.
 
     Warns
     -----
@@ -368,8 +368,6 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         # independent draws are in random order already
         if not getattr(plan, "independent", False):
             table = in_random_order(table, seed)
-        if not len(table):
-            raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
         _refuse_change(source.known, table, members)

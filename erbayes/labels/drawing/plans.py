@@ -16,9 +16,7 @@ from ...design import (
     ByPredictedSize,
     KnownInclusion,
     KnownSelection,
-    PoissonRecords,
     Pooled,
-    SystematicRecords,
     UniformClusters,
     UniformRecords,
     WeightedRecords,
@@ -34,7 +32,6 @@ from .places import (
     at_points,
     containing,
     first_in_order,
-    highest_key,
     in_order,
     ordered_counts,
 )
@@ -351,91 +348,6 @@ def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Serie
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
-    """Plan: each record independently, if its permanent random number is below its inclusion probability.
-
-    The number of a record in [0, 1) is made of its id and the seed. A record is drawn once if it is below
-    π_i = min(1, n p_i), and else never. The number of draws is random, with mean n. A later prediction with
-    the same seed draws the same records again, as far as their chances stay.
-
-    Parameters
-    ----------
-    of : plan by size
-        The plan whose selection probabilities p_i are used. By default `Records()`.
-
-    Examples
-    --------
-    >>> from erbayes.labels import draw
-    >>> draw({i: i // 2 for i in range(100)}, Poisson(), n=10, seed=1).table["probability"].unique()
-    array([0.1])
-    """
-
-    of: Any = field(default_factory=Records)
-
-    def __post_init__(self) -> None:
-        need_by_size(self.of)
-
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        known, chance = source.known, chances(self.of, source.known)
-        inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
-        share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
-        rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
-        probability = inclusion[np.searchsorted(known.size, rows["size"])]
-        return rows[["record", "cluster", "size"]].assign(probability=probability)
-
-    def design(self, drawn: LabelledDraws) -> Design:
-        return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known, drawn.kept)
-
-
-@dataclass(frozen=True, slots=True)
-class Systematic:
-    """Plan: systematic sampling with probability proportional to size (PPS), without replacement.
-
-    Records are in random order, that of their keys. Points at equal distances from a random start choose n of
-    them. The inclusion probability of record i is exactly n p_i.
-
-    Parameters
-    ----------
-    of : plan by size
-        The plan whose selection probabilities p_i are used. By default `RootSize()`.
-
-    Examples
-    --------
-    >>> from erbayes.labels import draw
-    >>> drawn = draw({i: i // 2 for i in range(100)}, Systematic(Records()), n=10, seed=1)
-    >>> drawn.table["record"].is_unique, drawn.table["probability"].unique().tolist()
-    (True, [0.1])
-
-    References
-    ----------
-    Hartley and Rao (1962), Annals of Mathematical Statistics 33, 350-374.
-    """
-
-    of: Any = field(default_factory=RootSize)
-
-    def __post_init__(self) -> None:
-        need_by_size(self.of)
-
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        known, chance = source.known, chances(self.of, source.known)
-        inclusion = n * chance(pd.DataFrame({"size": known.size}))
-        # rounding may bring a probability of 1 above it
-        above = known.size[inclusion > 1 + 1e-12]
-        if len(above):
-            raise DataError(
-                f"{n} draws give records of clusters of {above.min():.0f} records or more a probability "
-                "above 1: draw fewer, or draw with replacement"
-            )
-        line = Line(chance, at_equal_distances(n, seed))
-        (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
-        return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
-
-    def design(self, drawn: LabelledDraws) -> Design:
-        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
-        return SystematicRecords(self.of.column(drawn.known), drawn.units, inclusion, drawn.known)
-
-
-@dataclass(frozen=True, slots=True)
 class Strata:
     """Plan: uniform records in strata, with replacement, independently in each stratum.
 
@@ -644,14 +556,14 @@ PLANS = {
     "root-size": RootSize,
     "mixture": Mixture,
     "given-chances": GivenProbabilities,
-    "poisson": Poisson,
-    "pps": Systematic,
     "stratified": Strata,
     "predicted-clusters": PredictedClusters,
 }
 """Plans by the names that files and the command line have for them."""
 WRITTEN = PLANS | {"new-records": NewRecords}
 """Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
+UNREAD = ("poisson", "pps")
+"""Plans of older folders that have no design."""
 FREE = (Records, NewRecords, GivenProbabilities)
 """Plans whose selection probabilities do not depend on predicted clusters."""
 
@@ -671,7 +583,13 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     """Return the plan of plain values (see `to_plain`)."""
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
-    cls: Any = WRITTEN.get(str(rest.pop("name", "")))
+    name = str(rest.pop("name", ""))
+    if name in UNREAD:
+        raise DataError(
+            f"records were drawn by the plan {name!r}, whose chances no design reads: pass "
+            "KnownInclusion, with the inclusion probability of each labelled entity, or draw anew"
+        )
+    cls: Any = WRITTEN.get(name)
     if cls is None or not set(rest) <= {f.name for f in fields(cls)}:
         raise DataError(f"no plan of erbayes.labels is written as {dict(values)!r}")
     return cls(**{k: from_plain(v) if isinstance(v, Mapping) and "name" in v else v for k, v in rest.items()})

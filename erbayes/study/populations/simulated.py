@@ -17,7 +17,6 @@ from ...metrics.columns import Column, Known
 from ...metrics.definitions import Metric, resolve_metric
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted
-from ...units.tail import TailIndex, tail_index
 from ...units.units import Units
 from .errors import Mechanism
 from .sizes import EntitySizes, require
@@ -119,12 +118,6 @@ class Population:
         if np.isnan(value):
             raise NotIdentified(f"{metric.name} is 0/0 in this population of {len(self.true)} records")
         return value
-
-    @property
-    def tail(self) -> TailIndex:
-        """How heavy the tail of predicted sizes is (see `erbayes.units.tail.tail_index`)."""
-        assert self.units.known is not None
-        return tail_index(self.units.known)
 
     def label(self, drawn: RecordDraws, unresolved: Sequence[Any] = ()) -> Sample:
         """Return drawn records with their true labels, as a sample; `unresolved` ones have no label."""
