@@ -23,7 +23,7 @@ from erbayes.analysis.impact import FittedStatistics, estimate_impact
 from erbayes.engine.fitted import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import resolve_metrics
-from erbayes.metrics.statistics import count, gini, mean, regression, share, top
+from erbayes.metrics.statistics import count, gini, mean, share, top
 from erbayes.units.clustering import Clustering
 from erbayes.units.features import Attributes, Featured, features_of
 
@@ -33,7 +33,7 @@ PAIRS = (
     ("20220630", "20190820"),
     ("20201229", "20171226"),
 )
-FEATURES = {"span": ("x", "range"), "first": ("x", "min"), "sales": ("y", "sum")}
+FEATURES = {"span": ("x", "range"), "sales": ("y", "sum")}
 
 
 def releases():
@@ -133,8 +133,6 @@ def statistics(released):
         top(0.01),
         top(100),
         gini("sales") if not released else top(0.1),
-        regression("log(size) ~ first"),
-        regression("span ~ log(size)"),
     ]
 
 

@@ -54,7 +54,7 @@ class Side:
     domains: Mapping[str, FloatArray]
 
     def linearise(
-        self, statistic: Statistic, domain: str, weight: FloatArray, exact: bool
+        self, statistic: Statistic, domain: str, weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return values of a statistic, (k,), and influences of units, (u, k), by their weights, (u,)."""
         inside = self.domains[domain]
@@ -62,8 +62,7 @@ class Side:
         weighted = np.flatnonzero(w)
         if not len(weighted):
             return np.full(len(statistic.names), np.nan), np.zeros((len(weight), len(statistic.names)))
-        how = statistic.linearise if exact else statistic.jackknife
-        value, influence = how(self.rows.iloc[weighted], w[weighted])
+        value, influence = statistic.linearise(self.rows.iloc[weighted], w[weighted])
         of_row = np.zeros((len(inside), len(value)))
         of_row[weighted] = influence * inside[weighted, None]
         pieces = self.share[:, None] * of_row[self.row]
@@ -257,7 +256,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     (truth, d), (mirrored, e) = (_linearise(side, sample, fitted) for side in (entities, clusters))
     empty = np.isnan(truth)
     effects, control = (Effects.of(np.where(empty, 0.0, x), np.eye(len(truth)), variance) for x in (d, e))
-    plain = _estimate_plainly(entities, sample, fitted, truth, np.where(empty, 0.0, d))
+    plain = _estimate_plainly(sample, fitted, truth, np.where(empty, 0.0, d))
     effective = count_moving(effects.change)[0] * effects.vary(truth)
     undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
@@ -311,16 +310,10 @@ def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
     )
 
 
-def _estimate_plainly(
-    entities: Side, sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray
-) -> Normal:
+def _estimate_plainly(sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray) -> Normal:
     """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
     variance, domains = sample.expansion.variance, len(fitted.values)
     draws = np.count_nonzero(sample.expansion.weight)
-    if any(statistic.leverage for statistic in fitted.statistics):
-        # without allowance for leverage, as in R's survey
-        _, exact = _linearise(entities, sample, fitted, exact=True)
-        d = np.where(np.isnan(truth), 0.0, exact)
     names = [name for statistic in fitted.statistics for name in statistic.names]
     support = [statistic.support for statistic in fitted.statistics for _ in statistic.names]
     return Normal(
@@ -332,9 +325,7 @@ def _estimate_plainly(
     )
 
 
-def _linearise(
-    side: Side, sample: Sample, fitted: FittedStatistics, exact: bool = False
-) -> tuple[FloatArray, FloatArray]:
+def _linearise(side: Side, sample: Sample, fitted: FittedStatistics) -> tuple[FloatArray, FloatArray]:
     """Return the statistics of a side in each domain, (k,), and the effects of draws on them, (n, k)."""
     expansion, size = sample.expansion, sample.units.size
     weight = np.bincount(expansion.unit, expansion.weight, len(size))
@@ -344,7 +335,7 @@ def _linearise(
     values, effects = [], []
     for domain in fitted.values:
         for statistic in fitted.statistics:
-            value, of_unit = side.linearise(statistic, domain, weight * scale, exact)
+            value, of_unit = side.linearise(statistic, domain, weight * scale)
             if not expansion.absolute:
                 # a unit that weighs more takes weight from all others
                 of_unit = of_unit - size[:, None] * (weight @ of_unit / (weight @ size))

@@ -26,7 +26,7 @@ class Numbers:
 
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
-        "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
+        "top(0.01) or gini(x). Several are allowed. By default: count."
     )
     feature: list[str] | None = option(
         "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or distinct, or "
@@ -110,8 +110,8 @@ def impact_command(
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
 
     How many customers are there really? How many with ten orders or more, what is the Gini, what are the
-    top 100 worth, what is the slope of a regression? Each --statistic is computed from the clusters, and
-    estimated for the true entities from LABELS. The prediction itself helps: since its number is known, the
+    top 100 worth? Each --statistic is computed from the clusters, and estimated for the true entities from
+    LABELS. The prediction itself helps: since its number is known, the
     draws tell how far it is off. Files and designs are those of erbayes estimate.
 
     \b

@@ -4,7 +4,7 @@ The influence is the derivative of a statistic S by the weight of each entity, u
 of S follows from that of a total. `docs/guide/own-numbers.md` lists the texts of statistics.
 
 Sources: Deville (1999), Survey Methodology 25, 193-203. Binder and Kovačević (1995), Survey Methodology 21,
-137-145 (Gini and shares). MacKinnon and White (1985), Journal of Econometrics 29, 305-325 (leverage).
+137-145 (Gini and shares).
 """
 
 from __future__ import annotations
@@ -22,17 +22,14 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, Remedy, head
 from .definitions import POSITIVE, UNIT, Metric, entities, mean_cluster_size
-from .formulas import Formula, make_matrices
 from .intervals import Support
 
-__all__ = ["count", "gini", "mean", "quantile_share", "ratio", "regression", "share", "top", "total"]
+__all__ = ["count", "gini", "mean", "quantile_share", "ratio", "share", "top", "total"]
 
 Function = Callable[[pd.DataFrame, FloatArray], Any]
 ANY = (-np.inf, np.inf)
 SIZE = "size"
 """The feature that every entity has, its number of records."""
-MOST = 0.9
-"""Leverage that counts at most, since a row alone with its value has 1 and would change without bound."""
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -59,14 +56,12 @@ REFUSED = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistic:
-    """A statistic of entities, or several of one kind such as the coefficients of a regression.
+    """A statistic of entities, or several of one kind.
 
     `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the value, a number or
     (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn (the
     jackknife). `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic
-    is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a population mean,
-    such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,);
-    `metric`: the metric of `erbayes.metrics` that it is, if it is one.
+    is 0 or more wherever its terms are; `metric`: the metric of `erbayes.metrics` that it is, if it is one.
 
     One form is computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
     totals, where None is 1.
@@ -77,8 +72,6 @@ class Statistic:
     support: Support = ANY
     terms: tuple[str, ...] = ()
     signed: bool = False
-    fitted: Callable[[pd.DataFrame], Statistic] | None = None
-    leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
     metric: Metric | None = None
     sums: tuple[str | None, ...] = ()
 
@@ -96,8 +89,6 @@ class Statistic:
     def fit(self, rows: pd.DataFrame) -> Statistic:
         """Return the statistic as all rows of a population mean it, refusing rows without its terms."""
         self.refuse_without(rows)
-        if self.fitted is not None:
-            return self.fitted(rows)
         positive = self.signed and all((evaluate(term, rows) >= 0).all() for term in self.terms)
         return replace(self, support=POSITIVE) if positive else self
 
@@ -114,13 +105,6 @@ class Statistic:
             without = [self.value(rows[places != i], weights[places != i]) for i in places]
             influence = (value - np.array(without)) / weights[:, None]
         return value, influence.reshape(len(rows), len(value))
-
-    def jackknife(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return as `linearise`, with the influences that rows of least squares have if they are left out."""
-        value, influence = self.linearise(rows, weights)
-        if self.leverage is not None:
-            influence = influence / (1 - np.minimum(self.leverage(rows, weights), MOST))[:, None]
-        return value, influence
 
     def _compute(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -163,16 +147,14 @@ def _as_statistic(wanted: Any) -> Statistic:
 
 
 def parse(text: str) -> Statistic:
-    """Return the statistic of a text, as the command line takes it, such as `top(100, sales)` or `y ~ x`."""
+    """Return the statistic of a text, as the command line takes it, such as `top(100, sales)`."""
     call = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text)
-    if "~" in text:
-        return regression(text.strip())
     name = call[1] if call else text
     for names, why in REFUSED.items():
         if name in names:
             raise DataError(f"{text!r} is not estimated, since {why}")
     if call is None or name not in MAKERS:
-        raise DataError(f"no statistic {text!r}; there are {', '.join(MAKERS)}, and formulas y ~ x")
+        raise DataError(f"no statistic {text!r}; there are {', '.join(MAKERS)}, and functions in Python")
     arguments = [_read_number(part.strip()) for part in (call[2] or "").split(",") if part.strip()]
     try:
         signature(MAKERS[name]).bind(*arguments)
@@ -349,43 +331,6 @@ def _name_of(kind: str, how_many: float | None, feature: str) -> str:
     shown = [] if how_many is None else [f"{how_many:g}"]
     shown += [str(feature)] * (feature != SIZE)
     return f"{kind}({', '.join(shown)})" if shown else kind
-
-
-def regression(formula: str) -> Statistic:
-    """Return the coefficients of a linear regression over entities by least squares, B = (X'WX)⁻¹ X'Wy.
-
-    Their influences are (X'WX)⁻¹ x (y - x'B). A formula such as "span ~ log(size)" is one of the library
-    formulaic, of the extra `formulas`, with numbers, features, + - * / : ** ( ) and log, sqrt, exp, center,
-    scale, poly, bs and C alone. What it learns from data comes from all predicted clusters.
-    """
-    if not isinstance(formula, str):
-        raise DataError(f"a regression is a formula such as 'span ~ log(size)', not {formula!r}")
-    features = tuple(Formula(formula, {}).names)
-
-    def fitted(rows: pd.DataFrame) -> Statistic:
-        text = Formula(formula, {name: rows[name].nunique() for name in features}).text
-        spec = make_matrices(formula, text, rows).model_spec
-        names = tuple(f"{formula}: {name}" for name in spec.rhs.column_names)
-
-        def solve(rows: pd.DataFrame, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            found = make_matrices(formula, spec, rows)
-            y, X = (np.asarray(part, dtype=float) for part in (found.lhs, found.rhs))
-            squares = X.T @ (w[:, None] * X)
-            known = np.linalg.matrix_rank(squares) == len(names)  # or collinear in these rows
-            return y[:, 0], X, np.linalg.inv(squares) if known else np.full_like(squares, np.nan)
-
-        def function(rows: pd.DataFrame, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-            y, X, inverse = solve(rows, w)
-            B = inverse @ (X.T @ (w * y))
-            return B, X @ inverse * (y - X @ B)[:, None]
-
-        def leverage(rows: pd.DataFrame, w: FloatArray) -> FloatArray:
-            _, X, inverse = solve(rows, w)
-            return np.asarray(w * np.sum(X @ inverse * X, axis=1))
-
-        return Statistic(names, function, leverage=leverage)
-
-    return Statistic((formula,), lambda rows, w: fitted(rows).function(rows, w), ANY, features, fitted=fitted)
 
 
 MAKERS: dict[str, Callable[..., Statistic]] = {
