@@ -23,7 +23,7 @@ from erbayes.analysis.impact import FittedStatistics, estimate_impact
 from erbayes.engine.fitted import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import resolve_metrics
-from erbayes.metrics.statistics import count, gini, mean, share, top
+from erbayes.metrics.statistics import Statistic, count, gini, mean, share, top
 from erbayes.units.clustering import Clustering
 from erbayes.units.features import Attributes, Featured, features_of
 
@@ -33,7 +33,7 @@ PAIRS = (
     ("20220630", "20190820"),
     ("20201229", "20171226"),
 )
-FEATURES = {"span": ("x", "range"), "sales": ("y", "sum")}
+FEATURES = {"span": ("x", "range"), "first": ("x", "min"), "sales": ("y", "sum")}
 
 
 def releases():
@@ -119,6 +119,19 @@ def populations(unrelated):
         yield name, t, np.random.default_rng(3).permutation(p) if unrelated else p, x, y
 
 
+def slope(name, y, x):
+    """Slope of least squares, with influences over 1 less the leverage (MacKinnon and White 1985)."""
+
+    def function(rows, w):
+        X = np.column_stack([np.ones(len(rows)), x(rows)])
+        part = np.linalg.solve(X.T @ (w[:, None] * X), X.T)
+        B = part @ (w * y(rows))
+        left = 1 - np.minimum(w * np.sum(X * part.T, axis=1), 0.9)
+        return B[1], part[1] * (y(rows) - X @ B) / left
+
+    return Statistic((name,), function, terms=("first", "span"))
+
+
 def statistics(released):
     many = 10 if released else 4
     span = 0.5 if released else 1.0
@@ -133,6 +146,8 @@ def statistics(released):
         top(0.01),
         top(100),
         gini("sales") if not released else top(0.1),
+        slope("log size on first", lambda rows: np.log(rows["size"]), lambda rows: rows["first"]),
+        slope("span on log size", lambda rows: rows["span"], lambda rows: np.log(rows["size"])),
     ]
 
 

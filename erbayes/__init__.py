@@ -2,21 +2,8 @@
 
 from functools import cache
 from importlib import import_module
-from itertools import product
 from os.path import dirname, isdir, isfile, join
 from typing import Any
-
-_ROOMS = (
-    "datasets",
-    "design",
-    "engine",
-    "labels",
-    "units",
-    "analysis.planning",
-    "analysis.sensitivity",
-    "plots",
-)
-"""Modules that are searched for a name that `erbayes` does not have; others take long to load."""
 
 
 @cache
@@ -42,30 +29,16 @@ def __getattr__(name: str) -> Any:
 
         value = version(__name__)
     elif (path := _list_paths().get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_suggest(name)}", name=name)
+        from ._internal.nearest import suggest_name
+
+        said = suggest_name(name, _list_paths())
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{said}", name=name)
     elif _is_module(path):
         value = import_module(path, __name__)
     else:
         value = getattr(import_module(path.rpartition(".")[0], __name__), name)
     globals()[name] = value
     return value
-
-
-def _suggest(name: str) -> str:
-    """Return the end of an error about a missing name: the metric or engine of this name, or the nearest."""
-    if name.startswith("_"):
-        return ""
-    metrics, engines = (import_module(m, __name__) for m in (".metrics.definitions", ".engine.named"))
-    if (metric := name.replace("_", "-")) in {*metrics.NAMED, *metrics.ALIASES}:
-        return f"; did you mean estimate(..., metrics={metric!r})?"
-    if (engine := name.replace("_", " ")) in engines.NAMES:
-        return f"; did you mean estimate(..., engine={engine!r})?"
-    nearest = import_module("._internal.nearest", __name__)
-    for meant, room in product((name, nearest.find_meant(name)), _ROOMS):
-        inside = vars(import_module(f".{room}", __name__)).get(meant)
-        if meant not in _list_paths() and getattr(inside, "__module__", "").startswith(__name__):
-            return f"; did you mean '{room}.{meant}'?"
-    return f"; {nearest.suggest_name(name, _list_paths())}"
 
 
 def __dir__() -> list[str]:

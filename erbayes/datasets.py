@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ._internal.arrays import IntArray, label_components
 from ._internal.errors import DataError, head
-from ._internal.nearest import refuse_attribute
 
 __all__ = [
     "People",
@@ -213,7 +211,3 @@ def _label_components(keys: list[IntArray]) -> IntArray:
     row = np.tile(np.arange(records), len(keys))
     column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
     return label_components(row, column, int(first[-1]))[:records]
-
-
-if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-    __getattr__ = refuse_attribute(__name__, __all__)

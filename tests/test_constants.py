@@ -98,7 +98,6 @@ GUARDED = {
     "labelling.LOOKED_AT": "test_heap.py::test_draw_and_plan_tell_it_before_any_label",
     "moves.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "moves.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",
-    "nearest.CLOSE": "test_natural_calls.py::test_a_call_is_refused_with_what_works_instead",
     "nonresponse.FEWEST": "test_thresholds.py::test_a_class_of_size_has_ten_resolved_draws",
     "outlook.MOST": "test_planning.py::test_errors",
     "outside_json.DEEPEST": "test_folder.py::test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused",

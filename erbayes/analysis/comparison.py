@@ -14,7 +14,6 @@ import pandas as pd
 from .._internal.arrays import Seed
 from .._internal.digits import shown
 from .._internal.errors import PACKAGE, Alarm, DataError, Remedy, head, member
-from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -164,7 +163,6 @@ class Comparison(Explorable):
         )
 
 
-@name_arguments
 def compare(
     predictions: Mapping[str, Any],
     labels: Any = None,

@@ -8,7 +8,6 @@ from typing import Any
 
 from .._internal.arrays import Seed, draw_seed
 from .._internal.errors import PACKAGE, Alarm, DataError
-from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -23,7 +22,6 @@ from ..metrics.uncertain import Estimates
 from ..units.measuring import measure
 
 
-@name_arguments
 def estimate(
     prediction: Any,
     labels: Any = None,

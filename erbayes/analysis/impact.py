@@ -16,7 +16,6 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
-from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -140,7 +139,6 @@ def _describe(row: pd.Series) -> str:
     )
 
 
-@name_arguments
 def impact(
     prediction: Any,
     labels: Any = None,

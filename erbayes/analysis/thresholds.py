@@ -25,7 +25,6 @@ from scipy.stats import norm
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
-from .._internal.nearest import name_arguments
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
@@ -315,7 +314,6 @@ def _keep_best(
     return stays
 
 
-@name_arguments
 def thresholds(
     edges: Any,
     labels: Any = None,

@@ -7,9 +7,6 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `fpc=paper_
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
-from typing import TYPE_CHECKING
-
-from .._internal.nearest import refuse_attribute
 from .._internal.policies import SingleUnit
 from .calibration import Calibrated
 from .contract import WithRepeats
@@ -41,6 +38,3 @@ __all__ = [
     "paper_fpc",
     "size_classes",
 ]
-
-if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-    __getattr__ = refuse_attribute(__name__, __all__)

@@ -7,9 +7,6 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
-from typing import TYPE_CHECKING
-
-from .._internal.nearest import refuse_attribute
 from .bounded_means import Betting, BoundedMeans, betting
 from .closed_form import Taylor
 from .contract import Engine, Estimator, records_of
@@ -42,6 +39,3 @@ __all__ = [
     "side_by_side",
     "taylor",
 ]
-
-if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-    __getattr__ = refuse_attribute(__name__, __all__)

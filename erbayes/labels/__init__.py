@@ -5,9 +5,6 @@ records elsewhere. Records elsewhere are *missed*, foreign records in home *kept
 *added*. The first two flatter the prediction.
 """
 
-from typing import TYPE_CHECKING
-
-from .._internal.nearest import refuse_attribute
 from .annotators.error_models import Annotator, mislabel
 from .annotators.rates import Beta, Gamma
 from .annotators.two_annotators import AnnotatorPair, answers
@@ -66,6 +63,3 @@ __all__ = [
     "worst_cases",
     "write_folder",
 ]
-
-if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-    __getattr__ = refuse_attribute(__name__, __all__)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head, import_extra
-from .._internal.nearest import Nearest, name_arguments
+from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
@@ -111,12 +110,6 @@ class Pictured(Tabled):
         """Draw the result, with arguments of its function in `erbayes.plots`."""
         # imported here, since pictures lie above results, and matplotlib is an extra
         draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
-        _, *known = signature(draw).parameters
-        if unknown := [name for name in settings if name not in known]:
-            raise TypeError(
-                f"plot has no argument {', '.join(unknown)}; it takes {', '.join(known)}, and returns the "
-                "Axes, as in plot().set_title('...')"
-            )
         axes: Axes = draw(self, *chosen, **settings)
         return axes
 
@@ -129,7 +122,7 @@ class Explorable(Pictured):
 
     def explore(self, *chosen: Any, **settings: Any) -> Figure:
         """Draw the result in HTML, with arguments of its function in `erbayes.plots`."""
-        draw = name_arguments(getattr(import_module("erbayes.plots"), f"explore_{self.explored}"))
+        draw = getattr(import_module("erbayes.plots"), f"explore_{self.explored}")
         figure: Figure = draw(self, *chosen, **settings)
         return figure
 

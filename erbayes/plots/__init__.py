@@ -5,9 +5,6 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from typing import TYPE_CHECKING
-
-from .._internal.nearest import refuse_attribute
 from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
 from .explore import (
     explore_differences,
@@ -68,6 +65,3 @@ __all__ = [
     "explore_influence",
     "explore_thresholds",
 ]
-
-if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
-    __getattr__ = refuse_attribute(__name__, __all__, "draw_")

@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, NotIdentified, whole
-from .._internal.nearest import name_arguments
 from .._internal.progress import show_progress
 from ..engine.contract import Engine, Estimator, adapt_to_study
 from ..engine.named import find_engine
@@ -50,7 +49,6 @@ Answers = Mapping[str, tuple[Any, Any]]
 """Figures of estimators by name, (..., k, columns), and why there is no estimate, (..., k)."""
 
 
-@name_arguments
 def study(
     populations: Mapping[str, PopulationLike],
     plans: Mapping[str, StudyPlan],

@@ -12,7 +12,6 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray, Seed
 from ..._internal.errors import DataError, Grade, Sentence, member, number
-from ..._internal.nearest import name_arguments
 from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine
 from ...engine.named import find_engine
@@ -164,7 +163,6 @@ class ByDomain(Explorable):
         return [d for d in self.domains if isinstance(d, Domain)]
 
 
-@name_arguments
 def by_domain(
     sample: Sample,
     groups: Any,

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need, need_object
-from ..._internal.nearest import name_arguments
 from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize, counts_once, draws_records
 from ...design.drawn import make_unreached
@@ -182,7 +181,6 @@ def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float)
     return required
 
 
-@name_arguments
 def forecast(
     source: Sample | Population,
     metrics: MetricLike,
