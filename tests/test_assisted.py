@@ -1,7 +1,5 @@
 """Estimates with the help of a second clustering: the full count, the weight, the guards, and who takes them."""
 
-import json
-import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,14 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import beta, binom, norm
 from test_census import population
-from test_cli import refused as refused_by_the_shell
-from test_cli import run
 
 import erbayes as eb
 from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
-from erbayes._internal import digits
 from erbayes.auxiliary.correction import Linearised
 from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import ChangedShare
@@ -864,102 +859,3 @@ def test_omitted_records_leave_both():
     prediction = PREDICTION.drop(LABELS.index[:5])
     found = eb.assisted(prediction, LABELS, DESIGN, PR, by=GOOD, missing=eb.Missing.OMIT)
     assert (found.weights > 0.8).all()
-
-
-# In the shell
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, codes in (("p", PREDICTION), ("good", GOOD), ("bad", USELESS), ("labels", LABELS)):
-        pd.DataFrame({"record": codes.index, "cluster": codes}).to_csv(f"{name}.csv", index=False)
-    pd.DataFrame({"record": GOOD.index, "a": PREDICTION, "b": GOOD}).to_csv("both.csv", index=False)
-    pd.DataFrame({"unit": DRAWS}).to_csv("drawn.csv", index=False)
-    return tmp_path
-
-
-SHELL = (
-    "estimate",
-    "p.csv",
-    "labels.csv",
-    "--design",
-    "uniform-records",
-    "--drawn",
-    "drawn.csv",
-    "--metrics",
-    "pairwise-precision,pairwise-recall",
-)
-
-
-@pytest.mark.parametrize(
-    "files", [("good.csv",), ("both.csv", "--assist-cluster", "b", "--record", "record")]
-)
-def test_the_shell_is_python(folder, files):
-    shown = run(*SHELL, "--format", "json", "--assist", *files)
-    assert shown.exit_code == 0, shown.output
-    rows = json.loads(shown.stdout)["estimates"]
-    found = helped().table()
-    assert [row["method"] for row in rows] == ["assisted"] * 2
-    for name in ("estimate", "lower", "upper", "lambda", "equivalent_labels"):
-        np.testing.assert_allclose([row[name] for row in rows], found[name])
-    assert "assist: read 4,000 records" in shown.stderr
-
-
-def test_refusals_of_the_shell(folder):
-    said = refused_by_the_shell(*SHELL, "--assist-cluster", "b", "--record", "record", "--cluster", "cluster")
-    assert "p.csv has no column 'b'" in said
-    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
-    assert "cannot write good.csv" in said
-    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
-    assert "--assist compares two clusterings in memory" in said and "leave out --memory-limit" in said
-    with pytest.importorskip("duckdb").connect("x.duckdb") as connection:
-        connection.execute("CREATE TABLE t (record INT, cluster INT)")
-    said = refused_by_the_shell(*SHELL, "--assist", "x.duckdb")
-    assert "--assist x.duckdb is a DuckDB database: write its table to a file" in said
-
-
-def test_records_beyond_the_prediction_are_said(folder):
-    more = pd.concat([GOOD, pd.Series(0, range(4000, 4070))])
-    pd.DataFrame({"record": more.index, "cluster": more}).to_csv("more.csv", index=False)
-    shown = run(*SHELL, "--assist", "more.csv")
-    assert shown.exit_code == 0, shown.output
-    assert "note: 70 records of more.csv are not in PREDICTION and are left out" in shown.stderr
-    assert "are left out" not in run(*SHELL, "--assist", "good.csv").stderr
-    shown = run(*SHELL, "--assist", "more.csv", "--frame", "p.csv")
-    assert "70 records of more.csv are not in PREDICTION inside the frame" in shown.stderr
-    shown = run("compare", "p.csv", "bad.csv", *SHELL[2:], "--assist", "more.csv")
-    assert shown.stderr.count("are left out") == 1, shown.output
-
-
-def test_gaps_and_strangers_in_the_words_of_the_shell(folder):
-    pd.DataFrame({"record": GOOD.index[9:], "cluster": GOOD[9:]}).to_csv("gaps.csv", index=False)
-    said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv")
-    assert "'gaps' is missing 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
-    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together")
-    assert "as the policy 'together' does; leave them out: --missing omit" in said
-    shown = run(*SHELL, "--assist", "p.csv")
-    assert "note: The second clustering 'p' is the prediction itself" in shown.stderr
-    assert "'p' is the prediction itself" in shown.stdout
-
-
-def test_a_report_has_the_help(folder):
-    pytest.importorskip("matplotlib")
-    shown = run("report", *SHELL[1:], "--assist", "good.csv", "--output", "page.html")
-    assert shown.exit_code == 0, shown.output
-    page = (folder / "page.html").read_text(encoding="utf-8")
-    first, folded = page.split("<details", 1)
-    assert re.findall("<th>([a-z ]+)</th>", first)[0] == "assisted"
-    assert "closed form" in folded and "jackknife" in folded
-    row = digits.shown(helped().table()).iloc[0]
-    assert f"<td>{row.estimate}\n{row.lower}–{row.upper}</td>" in page
-    assert "Quote these numbers, of the engine “assisted”" in page
-    assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
-    run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
-    assert "assisted: The second clustering &#39;p&#39; is the prediction itself" in (
-        folder / "page.html"
-    ).read_text(encoding="utf-8")
-    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--by", "x")
-    assert "--by takes no second clustering" in said
-    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--output", "good.csv")
-    assert "cannot write good.csv" in said

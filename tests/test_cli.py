@@ -394,6 +394,17 @@ def test_csv_and_html(folder):
     assert "<td>pairwise-precision</td>" in shown
 
 
+@pytest.mark.parametrize("predictions", [("estimate", "p.csv"), ("compare", "p.csv", "q.csv")])
+def test_errors_of_draws_name_their_options(folder, predictions):
+    write("strange.csv", entity=["nobody"])
+    said = refused(*predictions, "l.parquet", "--design", "uniform-records", "--drawn", "strange.csv")
+    assert "(--design uniform-records --drawn strange.csv)" in said
+
+
+def test_a_plan_needs_a_width(folder):
+    assert "a plan needs --half-width" in refused("plan", *ESTIMATE[1:], "uniform-records")
+
+
 @pytest.mark.parametrize("twice", ["-m precision -m recall", "--metrics f1 -m f1", "--level 0.9 --level=0.8"])
 def test_an_option_that_stands_twice_is_refused(folder, twice):
     name = "--level" if "level" in twice else "--metrics"

@@ -407,8 +407,8 @@ def test_refusals_of_worst_cases(files):
     )
     said = refused("estimate", "p.csv", "q.csv", "--design", "uniform-records", "--worst-cases")
     assert "--worst-cases needs a folder of erbayes draw" in said
-    said = refused("estimate", "p.csv", "f", "--worst-cases", "--assist", "q.csv")
-    assert "--worst-cases, --assist ask for different analyses: leave out all but one" in said
+    said = refused("estimate", "p.csv", "f", "--worst-cases", "--side-by-side")
+    assert "--worst-cases, --side-by-side ask for different analyses: leave out all but one" in said
     said = refused("estimate", "p.csv", "f", "--worst-cases", "--interval", "wald")
     assert "leave out --interval wald, or choose anytime" in said
 
@@ -505,7 +505,6 @@ def test_what_commands_make_of_drawn_clusters(files):
     assert own in refused("compare", "p.csv", "q.csv", "f")
     assert own in refused("estimate", "q.csv", "f", "--drawn-from", "p.csv")
     assert "f takes no --frame" in refused("estimate", "p.csv", "f", "--frame", "p.csv")
-    assert "leave it out" in refused("estimate", "p.csv", "f", "--assist", "q.csv")
 
 
 def test_answers_are_not_lost_by_a_new_draw(files):

@@ -102,7 +102,6 @@ GUARDED = {
     "outlook.MOST": "test_planning.py::test_errors",
     "outside_json.DEEPEST": "test_folder.py::test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused",
     "page.LONGEST": "test_page.py::test_times_that_no_page_writes_are_refused",
-    "phases.OTHERS": "test_phases.py::test_refusals_of_the_shell",
     "pool.MODEL": "test_pool.py::test_a_fit_pools_with_the_closed_form",
     "population.CEILING": "test_bayes_thresholds.py::test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half",
     "population.FLOOR": "test_bayes_thresholds.py::test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half",

@@ -53,7 +53,8 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     np.testing.assert_allclose(found[["lower", "upper"]], wanted[["lower", "upper"]], rtol=1e-9)
     assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
     assert ("was taken, since" in shown.stderr) is (name == "advised")
-    assert "--assist has an engine of its own" in refused(*call, "--engine", name, "--assist", "q.csv")
+    errors = ("--annotator-errors", "missed=.1")
+    assert "--annotator-errors has an engine of its own" in refused(*call, "--engine", name, *errors)
 
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811

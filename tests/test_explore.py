@@ -370,7 +370,6 @@ def predictions(files):  # noqa: F811
         ("compare", "p.csv", "q.csv", "labels.csv", *PICTURE),
         ("estimate", "p.csv", "labels.csv", *PICTURE),
         ("estimate", "q.csv", "labels.csv", *GROUPS, *PICTURE),
-        ("estimate", "q.csv", "labels.csv", "--assist", "p.csv", *PICTURE),
         ("estimate", "q.csv", "labels.csv", "--annotator-errors", "missed=.1", *PICTURE),
         ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
     ],

@@ -1,11 +1,8 @@
 """Answers of a machine: its rules by brute force, its help in two phases, and refusals."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -117,70 +114,6 @@ def test_a_machine_helps_careful_labels_of_a_part():
     assert (found.weights > 0.3).all() and (found.sd < 0.85 * default.sd).all()
     low, high = found.interval().T
     assert (low < truth).all() and (truth < high).all()
-
-
-# In the shell
-
-SHELL = "estimate p.csv careful.csv --design uniform-records --drawn careful-draws.csv --format json".split()
-ANSWERED = "--cheap answers.csv --cheap-drawn drawn.csv --cheap-threshold 0.5".split()
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    entities = TRUTH[DRAWN[:120]]
-    labels = TRUTH[TRUTH.isin(entities)]
-    pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
-    pd.DataFrame({"record": labels.index, "entity": labels}).to_csv("careful.csv", index=False)
-    entities.to_csv("careful-draws.csv", index=False)
-    ANSWERS.convert_dtypes().to_csv("answers.csv", index=False)
-    pd.DataFrame({"drawn": DRAWN}).to_csv("drawn.csv", index=False)
-    return tmp_path
-
-
-def test_the_shell_is_python(folder):
-    shown = run(*SHELL, *ANSWERED, "--metrics", "pairwise-precision,pairwise-recall")
-    assert shown.exit_code == 0, shown.output
-    machine = machine_labels(
-        ANSWERS.convert_dtypes().astype({"drawn": "string", "record": "string"}),
-        [str(r) for r in DRAWN],
-        as_text(PREDICTION),
-    )
-    labels = as_text(TRUTH[TRUTH.isin(TRUTH[DRAWN[:120]])])
-    found = eb.two_phase(
-        as_text(PREDICTION),
-        labels,
-        eb.UniformRecords(TRUTH[DRAWN[:120]].astype(str).tolist()),
-        PR,
-        cheap=machine.labels,
-        cheap_design=machine.design,
-    ).table()
-    rows = pd.DataFrame(json.loads(shown.stdout)["estimates"])
-    for name in ("estimate", "lower", "upper", "lambda"):
-        np.testing.assert_allclose(rows[name].to_numpy(dtype=float), found[name])
-    assert f"cheap: read {len(ANSWERS):,} answers (drawn, record, probability of answers.csv)" in shown.stderr
-    assert f"{len(machine.unsure)} drawn records without any are labelled as predicted" in shown.stderr
-
-
-def as_text(codes):
-    return codes.set_axis(codes.index.astype(str)).astype(str)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ((*SHELL, "--cheap-threshold", "0.5"), "--cheap-threshold needs --cheap"),
-        ((*SHELL, *ANSWERED[:-1], "0"), "threshold must lie above 0"),
-        ((*SHELL, *ANSWERED[:3], "careful-draws.csv", *ANSWERED[4:]), "drawn records have no answer"),
-        ((*SHELL, *ANSWERED, "--memory-limit", "1GB"), "fill in these answers, or leave out --table and"),
-        (
-            (*SHELL[:4], "uniform-clusters", *SHELL[5:], *ANSWERED),
-            "--cheap-threshold needs drawn records: --design uniform-records",
-        ),
-    ],
-)
-def test_refusals_of_the_shell(folder, change, message):
-    assert message in refused(*change)
 
 
 # Refusals

@@ -15,34 +15,25 @@ from test_cli import folder, refused  # noqa: F401
 
 from erbayes import Missing
 from erbayes.cli import app
-from erbayes.cli import assist as assist
 from erbayes.cli import commands as commands
 from erbayes.cli import designs as designs
 from erbayes.cli import domains as domains
 from erbayes.cli import inputs as inputs
 from erbayes.cli import metric_options as metric_options
-from erbayes.cli import phases as phases
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
 pytestmark = pytest.mark.lowest
-ASSIST = {"assist", "assist-cluster"}
 BY = {"by", "across", "attributes"}
-CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 ERRORS = {"annotator-errors"}
 OWN = {
     "estimate": {
         *("looks", "worst-cases", "engine", "side-by-side", "picture", "format", "output", "strict"),
     }
-    | ASSIST
-    | BY
-    | CHEAP
-    | ERRORS,
-    "compare": {"engine", "picture", "format", "output", "strict"} | ASSIST | BY | ERRORS,
-    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"}
-    | ASSIST
     | BY
     | ERRORS,
+    "compare": {"engine", "picture", "format", "output", "strict"} | BY | ERRORS,
+    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"} | BY | ERRORS,
     "plan": {"looks", "half-width", "per-unit", "per-record", "format", "output"},
     "check": {"looks", "min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
 }
@@ -88,7 +79,6 @@ def test_no_two_commands_declare_the_same_option():
         "by_engine",
         "domains",
         "errors",
-        "helped",
         "picture",
         "printing",
     }
@@ -171,8 +161,6 @@ def test_every_shared_option_is_read():
         metric_options.MetricOptions,
         metric_options.Minima,
         domains.Domains,
-        assist.Assist,
-        phases.Cheap,
         printing.Printing,
     ]
     declared = {field.name for one in classes for field in fields(one)}

@@ -1,7 +1,5 @@
 """Two phases: cheap labels of many draws, careful ones of some: all samples, hand formulas, coverage, refusals."""
 
-import json
-from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -9,7 +7,6 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from test_assisted import wholly_wrong
-from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import columns as u
@@ -41,6 +38,9 @@ def sample_of(clusters, records, prediction=PREDICTION):
     """Each draw counts as often as it was made, as in two phases."""
     labels, design = labelled(clusters, records)
     return eb.Sample(eb.measure(prediction, labels), design).with_repeats
+
+
+SAMPLE = sample_of(TRUTH, RECORDS[:150])
 
 
 # All samples
@@ -286,91 +286,12 @@ def test_draws_in_another_order_are_refused():
     np.testing.assert_allclose(found.mean, two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).mean)
 
 
-# In the shell
-
-SAMPLE = sample_of(TRUTH, RECORDS[:150])
-SHELL = "p.csv careful.csv --design uniform-records --drawn careful-draws.csv".split()
-BOTH = ("--metrics", "pairwise-precision,pairwise-recall", "--format", "json")
-CHEAPLY = ("--cheap", "cheap.csv", "--cheap-drawn", "cheap-draws.csv")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+def test_files_are_taken_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
-    pd.DataFrame({"record": PREDICTION.index[::-1], "cluster": 1}).to_csv("turned.csv", index=False)
-    files = (("careful", TRUTH, RECORDS[:150]), ("cheap", CHEAP, RECORDS), ("few", CHEAP, RECORDS[:30]))
-    for name, clusters, records in files:
-        labels, design = labelled(clusters, records)
-        pd.DataFrame({"record": labels.index, "entity": labels}).to_csv(f"{name}.csv", index=False)
-        pd.DataFrame({"unit": design.draws}).to_csv(f"{name}-draws.csv", index=False)
-        pd.DataFrame({"unit": design.draws[::-1]}).to_csv(f"{name}-turned.csv", index=False)
-    return tmp_path
-
-
-@pytest.mark.parametrize("scanned", [False, True])
-def test_the_shell_is_python(folder, scanned):
-    if scanned and find_spec("duckdb") is None:
-        pytest.skip("duckdb is not installed")
-    shown = run("estimate", *SHELL, *BOTH, *CHEAPLY, *(["--memory-limit", "1GB"] if scanned else []))
-    assert shown.exit_code == 0, shown.output
-    found = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
-    rows = json.loads(shown.stdout)["estimates"]
-    assert [row["method"] for row in rows] == ["two phases"] * 2
-    for name in ("estimate", "lower", "upper", "lambda", "equivalent_labels"):
-        np.testing.assert_allclose([row[name] for row in rows], found[name])
-    labels = CHEAP[CHEAP.isin(CHEAP.iloc[RECORDS])]
-    assert f"cheap: read {len(labels):,} labelled records of {labels.nunique():,} entities" in shown.stderr
-    assert "600 draws (cheap-draws.csv), the first 150 of them with careful labels" in shown.stderr
-
-
-def test_files_are_taken_in_python_too(folder):
     pytest.importorskip("duckdb")
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     labels, cheap = (x.set_axis(x.index.astype(str)) for x in (labels, cheap))
     found = eb.two_phase("p.csv", labels, design, PR, cheap=cheap, cheap_design=cheap_design)
     wanted = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
     pd.testing.assert_frame_equal(found.table(), wanted)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (("estimate", *SHELL, "--cheap", "cheap.csv"), "--cheap and --cheap-drawn go together"),
-        (("estimate", *SHELL, *CHEAPLY, "--assist", "p.csv"), "--assist, --cheap ask for different"),
-        (("estimate", *SHELL, *CHEAPLY, "--by", "cluster"), "--by, --cheap ask for different analyses"),
-        (("estimate", *SHELL[:4], *CHEAPLY), "--cheap needs --drawn"),
-        (("estimate", *SHELL, "--population", "4000", *CHEAPLY), "leave out --population"),
-        (
-            ("estimate", *SHELL[:2], "--design", "distinct-entities", "--draws", "200", *CHEAPLY),
-            "--cheap needs independent draws in their order: --design uniform-records or uniform-clusters",
-        ),
-        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "leave them out: --missing omit"),
-        (
-            ("estimate", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "cheap-turned.csv"),
-            "bring both lists of draws into the order of drawing (--drawn careful-draws.csv --cheap-drawn "
-            "cheap-turned.csv)",
-        ),
-        (
-            ("estimate", *SHELL, "--cheap", "few.csv", "--cheap-drawn", "few-draws.csv"),
-            "--cheap-drawn needs the draws with careful labels and 2 or more others: it has 30 draws, and "
-            "--drawn has 150 (--drawn careful-draws.csv --cheap-drawn few-draws.csv)",
-        ),
-        (
-            ("estimate", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "few-draws.csv"),
-            "… (--cheap cheap.csv --cheap-drawn few-draws.csv)",
-        ),
-        (
-            ("estimate", *SHELL[:4], "--drawn", "few-draws.csv"),
-            "(--design uniform-records --drawn few-draws.csv)",
-        ),
-        (
-            ("compare", "p.csv", "turned.csv", *SHELL[1:4], "--drawn", "few-draws.csv"),
-            "(--design uniform-records --drawn few-draws.csv)",
-        ),
-        (("estimate", *SHELL, *CHEAPLY, "--output", "cheap.csv"), "cannot write cheap.csv"),
-        (("plan", *SHELL), "a plan needs --half-width"),
-    ],
-)
-def test_refusals_of_the_shell(folder, change, message):
-    assert message in refused(*change)

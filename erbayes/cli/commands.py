@@ -19,7 +19,6 @@ from .._internal.policies import Missing
 from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_analysis
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
-from .assist import Assist, in_words_of
 from .domains import Domains, EngineOfGroups
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
@@ -38,7 +37,6 @@ from .options import (
     within,
 )
 from .pairs import check_pairs, has_pairs
-from .phases import Cheap
 from .printing import Judging, Picture, Printing
 from .topics import explain
 
@@ -71,8 +69,6 @@ def estimate_command(
     inputs: One,
     asked: MetricOptions,
     domains: Domains,
-    helped: Assist,
-    cheap: Cheap,
     by_engine: Engines,
     worst: WorstCases,
     errors: AnnotatorErrors,
@@ -102,7 +98,7 @@ def estimate_command(
     metrics = domains.chosen_metrics(asked)
     # groups take an engine, which is an analysis only without them
     alone = by_engine if domains.column is None or by_engine.side_by_side else Engines()
-    analysis = choose_analysis(worst, EngineOfGroups(domains, by_engine), helped, cheap, alone)
+    analysis = choose_analysis(worst, EngineOfGroups(domains, by_engine), alone)
     analysis.refuse(inputs, asked)
     if picture.picture is not None and analysis.option in ("--side-by-side", "--worst-cases"):
         raise DataError(f"--picture is of the estimates of one method: leave out {analysis.option}")
@@ -169,7 +165,6 @@ def compare_command(
     inputs: Several,
     asked: MetricOptions,
     domains: Domains,
-    helped: Assist,
     errors: AnnotatorErrors,
     by_engine: EngineOption,
     picture: Picture,
@@ -195,16 +190,13 @@ def compare_command(
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
-    helped.refuse_groups(domains.column)
-    helped.refuse(inputs, asked)
-    if by_engine.engine is not None and (errors.option or helped.option) is not None:
-        raise DataError(f"{errors.option or helped.option} has an engine of its own: leave out --engine")
+    if by_engine.engine is not None and errors.option is not None:
+        raise DataError(f"{errors.option} has an engine of its own: leave out --engine")
     design = inputs.design()
     predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
-    chosen: dict[str, Any] = {"engine": engine or by_engine.name.value, "rng": SEED}
+    chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
     kind = by_engine.choose_kind(asked)
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
@@ -215,9 +207,9 @@ def compare_command(
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        raised = _find_alarms(name, sample, metrics, engine, levels[levels["prediction"] == name])
+        raised = eb.alarms(sample, metrics, levels[levels["prediction"] == name])
         alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
-    alarms += [say(alarm) for alarm in comparison.joint.alarms if engine is None]
+    alarms += map(say, comparison.joint.alarms)
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
@@ -235,8 +227,8 @@ def compare_command(
         )
         table, said = by.table(inputs.level, kind), ""
     if errors.option is not None:
-        if engine is not None or domains.column is not None:
-            raise DataError(f"{errors.option} goes with plain comparisons: leave out groups and --assist")
+        if domains.column is not None:
+            raise DataError(f"{errors.option} goes with plain comparisons: leave out groups")
         errors.refuse_scan(inputs)
         found = errors.run_any(
             inputs,
@@ -251,24 +243,8 @@ def compare_command(
     picture.save(comparison if errors.option is None else found.both, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
-    result = Result(table, by_engine.name.value if engine is None else "assisted", alarms, said)
+    result = Result(table, by_engine.name.value, alarms, said)
     _show_estimates(printing, result, alarms, about)
-
-
-def _find_alarms(
-    name: str,
-    sample: eb.Sample,
-    metrics: Metrics,
-    engine: eb.auxiliary.Assisted | None,
-    printed: pd.DataFrame,
-) -> Sequence[Sentence]:
-    """Return the alarms of one of several predictions, after weights of second clusterings are printed."""
-    if engine is None:
-        return eb.alarms(sample, metrics, printed)
-    estimates = engine(sample, metrics)
-    weights = zip(estimates.names, estimates.weights, strict=True)
-    message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-    return estimates.find_alarms(sample, metrics)
 
 
 def _describe_file(path: Path) -> str:
@@ -286,7 +262,6 @@ def report_command(
     inputs: One,
     asked: MetricOptions,
     domains: Domains,
-    helped: Assist,
     numbers: Numbers,
     errors: AnnotatorErrors,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
@@ -318,29 +293,22 @@ def report_command(
     if not numbers.given:
         domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    helped.refuse_groups(domains.column)
-    helped.refuse(inputs, asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
-    engine = helped.engine_of_one(inputs) if helped.option is not None else None
-    about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
+    about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
     if numbers.given:
         with speaking(numbers.words):
             about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         about["--missing"] = unmatched
-    if engine is not None:
-        about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
     if errors.option is not None:
         closed_form = named_engines.find_engine(None)
         about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
     by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
-    others = {name: named_engines.find_engine(name) for name in ("closed form", "jackknife")}
     page = eb.report.report(
         sample if by is None else by,
         metrics,
         level=inputs.level,
-        engines=None if engine is None else {"assisted": engine} | others,
         kinds=(asked.kind, eb.intervals.EqualTailed()),
         title=title,
         about=about,

@@ -13,7 +13,6 @@ from ..analysis import by_threshold as tables_of_clusters
 from ..analysis import impact as impacts
 from ..analysis import sensitivity as sensitivity
 from ..analysis import thresholds as curves
-from ..auxiliary import two_phases as two_phases
 from ..design import calibration as calibration
 from ..engine import named as named_engines
 from ..labels.drawing import folder as folders

@@ -161,14 +161,14 @@ class ReadingOptions:
         return self.clustering_of(taken, part.path, CLUSTERS)
 
     def read_labels(
-        self, path: Path, entity: str | None, records: pd.Index | None = None, what: str = "labels"
+        self, path: Path, entity: str | None, records: pd.Index | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
         table, said = files.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
         named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
-        taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
+        taken = readings.read_prediction(table, named, listed=records, groups="entity", what="labels")
         files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 

@@ -48,14 +48,6 @@ TOPICS = {
         "clusters. A feature describes one entity by a column of its records, and a statistic is computed "
         "from entities and their features."
     ),
-    "second-clustering": (
-        "The next release, a slower matcher or a looser threshold shortens intervals if it is good. If it "
-        "is not, estimates are those without it. It must be made without LABELS."
-    ),
-    "cheap-labels": (
-        "A machine, or an earlier vendor, has labelled many more draws. LABELS has careful labels of the "
-        "first of these draws, so that errors of the cheap ones do not bend the estimates."
-    ),
     "metrics": (
         "Six metrics are estimated by default. precision, recall and f1 are the pairwise ones, b3 both of "
         "B-cubed, and erbayes metrics lists all with their meaning."
