@@ -60,7 +60,8 @@ def done(*args):
 
 
 def drawn(*options, to="f", design="uniform-records"):
-    return done(*DRAW, "--design", design, "--candidates", "pairs.csv", "--output", to, *options)
+    draw = ("draw", "p.csv", "--seed", 3) if "--n" in options else DRAW
+    return done(*draw, "--design", design, "--candidates", "pairs.csv", "--output", to, *options)
 
 
 ANSWERED = {}

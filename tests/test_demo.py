@@ -73,7 +73,7 @@ def test_further_samples_cover_the_truth_about_as_often_as_promised(first):
     covering = int(re.search(r"covers it (\d+) times", first)[1])
     assert abs(covering - 950) < 4 * np.sqrt(1000 * 0.95 * 0.05)
     assert f"covers the truth in {covering} of them" in README
-    assert "the labelled records alone would be 0.998" in first
+    assert "records alone, precision would be 0.998" in first
 
 
 def test_a_sample_that_misses_is_not_said_to_cover(monkeypatch, capsys):
@@ -90,13 +90,10 @@ def test_the_first_case_is_a_uniform_sample_with_all_records_of_its_persons():
 
 
 def test_the_second_case_is_the_one_that_the_page_on_heavy_tails_shows():
-    world, sample = demo._make_heavy_tail()
+    _, sample = demo._make_heavy_tail()
     page = (Path(__file__).parents[1] / "docs/heavy-tails.md").read_text(encoding="utf-8")
     assert "simulate.Zeta(2.3, largest=400)" in page and "sample(100, random_state=3)" in page
     assert len(sample.units) == 100 and isinstance(sample.design, eb.UniformClusters)
-    sizes = np.sort(world.true.value_counts())[::-1]
-    pairs = np.cumsum(sizes * (sizes - 1) / 2)
-    assert pairs[13] < pairs[-1] / 2 <= pairs[14]  # 15 hold half, as the demo says
 
 
 @pytest.mark.slow
@@ -116,36 +113,8 @@ def test_the_engines_stand_next_to_the_truth(shown):
         if not float(lower) <= truth[metric] <= float(upper):
             misses.append((method, metric))
     assert misses == []
-    assert "8 of 8 intervals cover the truth.\n" in text
-    assert "the 15 largest hold half" in text
+    assert "8 of 8 intervals cover the truth." in text
     assert "fault: 81% of all predicted links lie in clusters larger than any that the sample touches" in text
-
-
-@pytest.mark.slow
-def test_records_are_the_remedy(shown):
-    """Other samples of as many records have intervals of a third of the length, which cover."""
-    text, _, _ = shown
-    found = re.findall(r"^ *100 (entities|records) +pairwise-(\w+) +(\S+) +(\S+) +(\S+)$", text, re.M)
-    by = {(plan, metric): [float(x) for x in rest] for plan, metric, *rest in found}
-    for metric in ("precision", "recall"):
-        coverage, width, score = by["records", metric]
-        assert coverage > 0.97 and max(width, score) < by["entities", metric][1] / 3
-
-
-@pytest.mark.slow
-def test_what_the_demo_says_to_type_gives_its_rows(shown):
-    """ArviZ's summary has the mean and the effective draws of the row of the model."""
-    text, _, _ = shown
-    _, sample = demo._make_heavy_tail()
-    calls = re.findall(r"^>>> (?:found = )?(eb\..*)$", text, re.M)
-    table, found = (eval(call, {"eb": eb, "sample": sample}) for call in calls)
-    rows = table.table().set_index(["method", "metric"]).loc["size model"]
-    np.testing.assert_allclose(rows["estimate"], found.estimate, rtol=1e-12)
-    summary = text.split("az.summary(found.tree, ci_prob=0.95)\n")[1].splitlines()
-    for name, line in zip(rows.index, summary[1:3], strict=True):
-        assert line.startswith(f"metrics[{name}]")
-        assert float(line.split()[1]) == pytest.approx(rows.loc[name, "estimate"], abs=0.005)
-        assert float(line.split()[5]) == pytest.approx(rows.loc[name, "ess_bulk"], rel=0.1)
 
 
 @pytest.mark.slow
@@ -163,7 +132,7 @@ def test_the_picture(shown):
     ]
     world, _ = demo._make_heavy_tail()
     truth = true_precision_and_recall(world.pred, world.true)
-    marks = [lines.get_segments()[0] for lines in axes.collections if lines.get_zorder() == 0]
+    (marks,) = (lines.get_segments() for lines in axes.collections if lines.get_zorder() == 0)
     assert [mark[:, 0].tolist() for mark in marks] == [[t, t] for t in truth]
     assert [mark[:, 1].tolist() for mark in marks] == [[0.5, 4.5], [5.5, 9.5]]
 
