@@ -17,7 +17,9 @@ import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal import cells
 from erbayes._internal.errors import DataError
+from erbayes._internal.files import alone
 from erbayes.labels import read_labels
+from erbayes.labels.drawing.more import add_draws
 from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
 from erbayes.labels.reading.faults import HARMLESS, Fault, State
 
@@ -1011,38 +1013,92 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
     assert read_labels(tmp_path / "f").folder.fingerprint == folder.fingerprint
 
 
-@pytest.mark.parametrize("name", ["version", "fingerprint", "annotators", "types", "drawn"])
-def test_damaged_facts_of_a_folder_are_refused_in_a_sentence(tmp_path, name):
+ANYTHING = [
+    None,
+    "x",
+    [],
+    {},
+    -1,
+    0.3,
+    1e308,
+    float("nan"),
+    10**30,
+    True,
+    [1, 999],
+    {"A": "x"},
+    {"../A": [1]},
+]
+"""Values of another kind, and numbers that are out of the way."""
+PLANS_OF_OTHERS = [
+    {"name": n} for n in ("uniform-records", "predicted-clusters", "given-chances", "stratified", {})
+]
+PLANS_OF_OTHERS += [
+    {"name": "mixture", "alpha": "x"},
+    {"name": "stratified", "starts": 5},
+    {"name": "mixture", "of": {}},
+]
+SIZES = [{"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}, {"1": 10**30}, {"1": 5}]
+
+
+@pytest.mark.parametrize("fits", [False, True])
+@pytest.mark.parametrize("name", ["version", "annotators", "types", "blind", "overlap", "date", "drawn"])
+def test_a_fact_of_another_kind_is_refused_by_its_name(tmp_path, name, fits):
+    """Also if somebody has made the fingerprint fit."""
     made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
-    said = "is no folder that erbayes draw has written|has changed since|is not of version 1"
-    for value in (None, -1, "x", [], {}, 1e308, [[1]], {"A": "x"}, {"A": [True]}, {"../A": [1]}):
-        rewritten(tmp_path / "f", lambda about, value=value: about.update({name: value}))
+    file = tmp_path / "f" / "drawn.json"
+    original = file.read_text(encoding="utf-8")
+    fine = {"blind": [True], "overlap": [0.3], "date": ["x"], "version": [True]}.get(name, [])
+    for change in (
+        lambda about: about.pop(name),
+        *(
+            lambda about, v=v: about.update({name: v})
+            for v in ANYTHING
+            if not any(v is f or v == f for f in fine)
+        ),
+    ):
+        rewritten(tmp_path / "f", change, fits)
+        said = (
+            rf"drawn\.json: .*'{name}'|not of version 1"
+            if fits
+            else "has changed since|not of version 1|'date'"
+        )
         with pytest.raises(DataError, match=said):
             read_labels(tmp_path / "f")
-        (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
-    rewritten(tmp_path / "f", lambda about: about.pop(name))
-    with pytest.raises(DataError, match=said):
-        read_labels(tmp_path / "f")
+        file.write_text(original, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["version", "plan", "n", "seed", "records", "fingerprint", "sizes"])
-def test_damaged_draws_whose_fingerprint_fits_are_refused_or_read(tmp_path, name):
-    """No value ends in another error than DataError. `records` is not read, and a fingerprint is any text."""
-    made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
-    values = [None, -1, "x", [], {}, 1e308, float("inf"), {"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}]
-    values += [{"name": []}, {"name": "mixture", "alpha": "x"}, {"name": "mixture", "of": {}}]
-    values += [{"name": "stratified", "starts": 5}, {"name": "stratified", "starts": "12"}, {"name": {}}]
-    refused = 0
-    for value in values:
-        rewritten(tmp_path / "f", lambda about, value=value: about["drawn"].update({name: value}), fits=True)
-        try:
+def test_a_fact_of_the_draws_of_another_kind_is_refused_by_its_name(tmp_path, name):
+    """Another plan gives other chances than the table has, other sizes another number of records."""
+    made(tmp_path / "f", sampling.RootSize())
+    file = tmp_path / "f" / "drawn.json"
+    original = file.read_text(encoding="utf-8")
+    more = {"plan": PLANS_OF_OTHERS, "sizes": SIZES, "n": [29, 31]}.get(name, [])
+    values = [
+        v
+        for v in [*ANYTHING, *more]
+        if not (name == "seed" and v == 10**30) and (name, v) != ("version", True)
+    ]
+    for change in (
+        lambda about: about["drawn"].pop(name),
+        *(lambda about, v=v: about["drawn"].update({name: v}) for v in values),
+    ):
+        rewritten(tmp_path / "f", change, fits=True)
+        with pytest.raises(DataError, match=rf"drawn\.json: 'drawn': .*'{name}'"):
             read_labels(tmp_path / "f")
-        except DataError:
-            refused += 1
-        (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
-    assert refused == len(values) or name in {"records", "fingerprint", "n", "seed"}
+        file.write_text(original, encoding="utf-8")
+
+
+def test_two_who_draw_more_at_once_lose_nothing(tmp_path):
+    """The second one is refused while the first one writes, and if there are more draws since it has read."""
+    folder, pred, _ = made(tmp_path / "f", sampling.RootSize())
+    drawn = sampling.draw(pred, sampling.RootSize(), 40, 7)
+    tasks = sampling.tasks(drawn, world()[2])
+    with alone(tmp_path / "f" / "drawn.json"), pytest.raises(DataError, match="written by another process"):
+        add_draws(folder, drawn, tasks, {"date": "x"})
+    assert len(add_draws(folder, drawn, tasks, {"date": "x"}).drawn.table) == 40
+    with pytest.raises(DataError, match="has 40 draws since, not 30: begin again"):
+        add_draws(folder, drawn, tasks, {"date": "x"})
 
 
 def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_path):

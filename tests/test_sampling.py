@@ -599,7 +599,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
-        (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
+        (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "the description of draws: 'version' must be 1, and is missing"),
         (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
         (lambda: from_plain({"name": "pps", "of": {"name": "root-size"}}), "plan 'pps', whose chances no design reads: pass KnownInclusion"),

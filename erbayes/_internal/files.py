@@ -275,6 +275,22 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Refuse that another process, which has this file too, goes on at the same time."""
+    with path.open("rb") as file:
+        if sys.platform != "win32":
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            try:
+                flock(file, LOCK_EX | LOCK_NB)
+            except BlockingIOError as error:
+                raise DataError(f"{path.parent} is being written by another process: try again") from error
+            except OSError:  # a file system without locks
+                pass
+        yield
+
+
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
     """Return whether a file has these bytes from byte `start` on; False if it cannot be read."""
     with suppress(OSError):

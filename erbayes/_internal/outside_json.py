@@ -1,10 +1,11 @@
 """JSON from outside: answers that a page has saved, and what a folder says of its draw."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import DataError
+from .errors import DataError, head
 
 LARGEST = 2**28
 """Bytes of the largest JSON that is read, which takes several times as much memory. Answers to a million
@@ -33,3 +34,16 @@ def read_object(source: Path | str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"cannot read {what}: it is {type(value).__name__}, and no object in braces")
     return value
+
+
+def is_whole(value: Any, least: int = 1, most: float = float("inf")) -> bool:
+    """Return whether a value of JSON is a whole number from `least` to `most`."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def need_fields(values: Any, must: Mapping[str, tuple[str, Callable[[Any], bool]]], what: str) -> None:
+    """Refuse an object without a field, or with a value of another kind; `must`: the kind, and its test."""
+    for name, (words, fine) in must.items():
+        if name not in values or not fine(values[name]):
+            there = f"not {head([values[name]])}" if name in values else "and is missing"
+            raise DataError(f"{what}: {name!r} must be {words}, {there}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..._internal.errors import (
     refuse_cases,
     whole,
 )
-from ..._internal.outside_json import read_object
+from ..._internal.outside_json import is_whole, need_fields, read_object
 from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
@@ -33,7 +33,18 @@ from ...units.heap import find_heap
 from ...units.ids import as_index
 from ...units.units import KnownTotals
 from .places import in_random_order
-from .plans import COLUMNS, LabelledDraws, Plan, PredictedClusters, from_plain, to_plain
+from .plans import (
+    COLUMNS,
+    GivenProbabilities,
+    LabelledDraws,
+    Plan,
+    PlanBySize,
+    PredictedClusters,
+    Strata,
+    chances,
+    from_plain,
+    to_plain,
+)
 from .source import change, fingerprint_of, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
@@ -41,6 +52,25 @@ MOST, EACH = 1_000_000, 10
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
 RUN = 30
 """Resolved tasks of a run, if chance has left out tasks, for three classes of `nonresponse.FEWEST` each."""
+WRITTEN_AS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "version": ("1", lambda x: is_whole(x, 1, 1)),
+    "plan": ("a plan by its name", lambda x: isinstance(x, dict)),
+    "n": ("a whole number, 1 or more", lambda x: is_whole(x, 1, 2**53)),
+    "seed": ("a whole number, 0 or more", lambda x: is_whole(x, 0)),
+    "records": ("a whole number, 1 or more", is_whole),
+    "fingerprint": ("a text", lambda x: isinstance(x, str)),
+    "sizes": (
+        "numbers of clusters by size, each 1 or more",
+        lambda x: (
+            isinstance(x, dict)
+            and len(x) > 0
+            and all(
+                size.isdecimal() and int(size) > 0 and is_whole(count, 1, 2**53) for size, count in x.items()
+            )
+        ),
+    ),
+}
+"""What each field of a description of draws must be."""
 NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 """The members of draws that are read without them."""
 
@@ -211,25 +241,52 @@ class RecordDraws:
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
-        values = read_object(text, "the description of draws")
-        try:
-            sizes = {int(size): int(count) for size, count in values["sizes"].items()}
-            n, seed, fingerprint = int(values["n"]), int(values["seed"]), str(values["fingerprint"])
-            plan, version = values["plan"], values["version"]
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise DataError(f"this is no description of draws: {error!r}") from error
-        n, seed = whole(n, "n of the draws"), whole(seed, "seed of the draws", 0)
-        if not sizes or min(*sizes, *sizes.values(), 1) < 1:
-            raise DataError(
-                "this is no description of draws: sizes of clusters and their numbers are 1 or more"
-            )
-        if version != 1:
-            raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
+        what = "the description of draws"
+        values = read_object(text, what)
+        need_fields(values, WRITTEN_AS, what)
         if missing := [column for column in COLUMNS if column not in table]:
             raise DataError(f"the table of the draws has no columns {', '.join(missing)}")
+        sizes = {int(size): count for size, count in values["sizes"].items()}
+        records, clusters = sum(size * count for size, count in sizes.items()), sum(sizes.values())
+        for name, fine in {
+            "records": values["records"] == records,
+            "fingerprint": values["fingerprint"].startswith(f"{records}-{clusters}-"),
+        }.items():
+            if not fine:
+                said = f"{values[name]!r} is not that of {records:,} records in {clusters:,} clusters"
+                raise DataError(f"{what}: {name!r} or 'sizes' has changed: {said}")
         size, count = np.array(sorted(sizes.items()), dtype=float).T.copy()  # each is contiguous
-        known = KnownTotals(size, count)
-        return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+        try:
+            plan = from_plain(values["plan"])
+        except DataError as error:
+            raise DataError(f"{what}: 'plan': {error.what}") from error
+        known, n = KnownTotals(size, count), values["n"]
+        drawn = cls(table, plan, n, values["seed"], known, values["fingerprint"], members)
+        exact = getattr(plan, "independent", False) or isinstance(plan, Strata | PredictedClusters)
+        if exact and n != len(table):
+            raise DataError(f"{what}: 'n' is {n:,}, and the table has {len(table):,} draws")
+        if not drawn._can_be_drawn():
+            raise DataError(f"{what}: 'plan' is another one than that of the draws: chances do not agree")
+        return drawn
+
+    def _can_be_drawn(self) -> bool:
+        """Return whether the plan gives the columns of the table and, if sizes decide, its chances."""
+        plan, table = self.plan, self.table
+        if ("stratum" in table, "value" in table) != (
+            isinstance(plan, Strata),
+            isinstance(plan, GivenProbabilities),
+        ):
+            return False
+        sizes = pd.DataFrame({"size": pd.to_numeric(table["size"])})
+        wanted: Any
+        if isinstance(plan, PlanBySize):
+            wanted = chances(plan, self.known)(sizes)
+        elif isinstance(plan, PredictedClusters):
+            by_size = pd.Series(plan.compute_inclusion(self.n, self.known), self.known.size)
+            wanted = by_size.reindex(sizes["size"]).to_numpy()
+        else:
+            return True
+        return np.allclose(pd.to_numeric(table["probability"]), wanted, rtol=1e-9, atol=0)
 
 
 def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:

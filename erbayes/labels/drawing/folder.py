@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head, need
 from ..._internal.files import HIDDEN, NEW, OLD, refuse_output, writing
-from ..._internal.outside_json import read_object
+from ..._internal.outside_json import is_whole, need_fields, read_object
 from ...units.ids import as_index, kind
 from .drawn import RecordDraws
 from .labelling_tasks import FILLED, as_sent, dealt, drawn_records
@@ -36,6 +36,30 @@ FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
 UNHASHED = frozenset({"fingerprint", "date", "erbayes"})
 """Facts that the fingerprint of the others leaves out, because they decide nothing."""
+TYPES = ("string", "integer")
+"""Types of ids."""
+MUST_BE: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "annotators": (
+        "the tasks of each annotator",
+        lambda x: (
+            isinstance(x, dict)
+            and all(re.fullmatch(r"\w+", name) and isinstance(tasks, list) for name, tasks in x.items())
+            and all(is_whole(task) for tasks in x.values() for task in tasks)
+        ),
+    ),
+    "blind": ("true or false", lambda x: isinstance(x, bool)),
+    "types": (
+        f"the types of {' and '.join(IDS)}, {' or '.join(TYPES)}",
+        lambda x: isinstance(x, dict) and sorted(x) == sorted(IDS) and all(t in TYPES for t in x.values()),
+    ),
+    "overlap": (
+        "a share from 0 to 1",
+        lambda x: isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= 1,
+    ),
+    "date": ("a text", lambda x: isinstance(x, str)),
+    "drawn": ("what describes the draws", lambda x: isinstance(x, dict)),
+}
+"""What each fact of a folder must be, besides its version and fingerprint."""
 README = "README.txt"
 """The file that says which file goes to whom."""
 DECIDED = "decided"
@@ -168,10 +192,16 @@ def read_folder(path: str | Path) -> Folder:
     about = _read_facts(path)
     table, shown = (read_sheet(path / name).reset_index(drop=True) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
-        table[column] = _restore_type(table[column], type)
-    shown["record"] = _restore_type(shown["record"], about["types"]["record"])
+        table[column] = _restore_type(table[column], type, path)
+    shown["record"] = _restore_type(shown["record"], about["types"]["record"], path)
     shown["task"] = shown["task"].astype("int64")
-    drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+    tasks = sorted({task for numbers in about["annotators"].values() for task in numbers})
+    if tasks != list(range(1, int(shown["task"].max()) + 1)):
+        raise DataError(f"{path / FACTS}: 'annotators' do not have the tasks of {TASKS}, each of them")
+    try:
+        drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+    except DataError as error:
+        raise DataError(f"{path / FACTS}: 'drawn': {error.what}") from error
     as_numbers = isinstance(drawn.plan, GivenProbabilities)
     for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
         table[name] = pd.to_numeric(table[name])
@@ -205,12 +235,11 @@ def _read_facts(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is no folder that erbayes draw has written: it has no {missing[0]}")
     about = read_object(files[0], str(files[0]))
     try:
-        written = about["version"]
         tables = [file.read_bytes() for file in files[1:]]
-        intact = written == VERSION and about["fingerprint"] == _compute_fingerprint(tables, about)
-    except (OSError, KeyError) as error:
+    except OSError as error:
         raise DataError(f"{path} is no folder that erbayes draw has written: {error!r}") from error
-    if written != VERSION:
+    intact = about.get("fingerprint") == _compute_fingerprint(tables, about)
+    if about.get("version") != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
     if not intact:
         raise DataError(
@@ -218,6 +247,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
             "program, or another version of erbayes has written them: restore all three; answers belong into "
             "the sheets"
         )
+    need_fields(about, MUST_BE, str(path / FACTS))
     return about
 
 
@@ -254,9 +284,12 @@ def _assign_tasks(drawn: RecordDraws, count: int, annotators: int, overlap: floa
     return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
 
-def _restore_type(column: pd.Series, type: str) -> pd.Series:
+def _restore_type(column: pd.Series, type: str, path: Path) -> pd.Series:
     """Return ids in the type that they had."""
-    return column.astype("int64") if type == "integer" else column
+    try:
+        return column.astype("int64") if type == "integer" else column
+    except ValueError as error:
+        raise DataError(f"{path / FACTS}: 'types': {column.name} is no integer: {error}") from error
 
 
 def answer_files(path: Path) -> list[Path]:

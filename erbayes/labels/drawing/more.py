@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, head
+from ..._internal.files import alone
 from .drawn import RecordDraws
-from .folder import IDS, Folder, read_folder, refuse_folder, replacing_folder, write_files
+from .folder import FACTS, IDS, Folder, read_folder, refuse_folder, replacing_folder, write_files
 from .labelling_tasks import dealt
 from .page import KEYS
 from .plans import NewRecords, to_plain
@@ -53,9 +54,12 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
     old_rows, rows = (table[KEYS].astype(str) for table in (folder.tasks, tasks[tasks["task"] <= last]))
     if not rows.equals(old_rows):  # as controls are drawn from the tasks that are there
         tasks = pd.concat([folder.tasks, added], ignore_index=True)
-    with replacing_folder(folder.path) as path:
-        write_files(path, drawn, tasks, hands, folder.blind, {**facts, "overlap": overlap})
-        _keep_answers(folder.path, path, last)
+    with alone(folder.path / FACTS):
+        if (now := len(read_folder(folder.path).drawn.table)) != len(old):
+            raise DataError(f"{folder.path} has {now:,} draws since, not {len(old):,}: begin again")
+        with replacing_folder(folder.path) as path:
+            write_files(path, drawn, tasks, hands, folder.blind, {**facts, "overlap": overlap})
+            _keep_answers(folder.path, path, last)
     return read_folder(folder.path)
 
 

@@ -496,7 +496,7 @@ class PredictedClusters:
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, clusters = source.known, source.of_clusters()
-        inclusion = self._compute_inclusion(n, known)
+        inclusion = self.compute_inclusion(n, known)
         certain = known.size[inclusion == 1]
         rest = n - int(known.count[inclusion == 1].sum())
         counts = ordered_counts(clusters, seed)
@@ -521,7 +521,7 @@ class PredictedClusters:
         record = first.reindex(rows["cluster"]).to_numpy()
         return rows[["cluster", "size"]].assign(record=record, probability=of_rows(rows))[COLUMNS]
 
-    def _compute_inclusion(self, n: int, known: KnownTotals) -> FloatArray:
+    def compute_inclusion(self, n: int, known: KnownTotals) -> FloatArray:
         """Return the probability of a cluster of each known size to be in the sample, (h,)."""
         weight = np.ones(len(known.size))
         if self.of is not None:
@@ -543,7 +543,7 @@ class PredictedClusters:
         known = drawn.known
         if self.of is None:
             return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
-        inclusion = drawn.kept * self._compute_inclusion(drawn.n, known)
+        inclusion = drawn.kept * self.compute_inclusion(drawn.n, known)
         of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
         never, listed = known.size[inclusion == 0].astype(int).tolist(), of_cluster.index
         squares = float(known.count @ inclusion**2)
