@@ -210,6 +210,8 @@ NEEDS_NONE = {
     "totals.ROUNDING": "a limit of rounding",
     "tree.NEARLY": "a limit of floats",
     "tree.TINY": "a limit of floats",
+    "draws.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_draws)",
+    "draws.STEEPEST": "a limit of skewness that multipliers of rare units would pass, which moves no covariance",
     "variance.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_design)",
 }
 """Why a constant needs no guard."""

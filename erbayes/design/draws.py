@@ -1,0 +1,340 @@
+"""Draws: what every design returns, with the variance of weighted sums over repeated sampling.
+
+A unit counts once if its chance to be drawn at all is known (`count_once`), and as often as it was drawn if
+not (`count_each`). Nobody else decides that. Contributions Z have one row per row of the draws, and one
+column per total; their covariance is Z' diag(d) Z + (A'Z)' G (A'Z) under every design.
+
+Sources: Horvitz and Thompson (1952), JASA 47, 663-685; Basu (1958), Sankhyā 20, 287-294; Hartley and Rao
+(1962), Annals of Mathematical Statistics 33, 350-374; Deville and Särndal (1992), JASA 87, 376-382; Beaumont
+and Patak (2012), International Statistical Review 80, 127-148 (multipliers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, head
+from ..metrics.columns import Column, Pieces
+
+MOST_CLASSES = 500
+"""Distinct chances above which units with about the same chance share their joint chances, to bound memory.
+
+A class of one in 500 of the logarithmic range changes the variance by less than a thousandth."""
+STEEPEST = 2.0
+"""Largest skewness of a multiplier. A gamma variable of more is near 0 in most replicates."""
+
+
+def kish(Z: FloatArray) -> FloatArray:
+    """Return the effective number of draws, (k,), of contributions z, (n, k): (Σz)²/Σz² (Kish 1965)."""
+    return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
+
+
+class Round(NamedTuple):
+    """Independent draws, each of which selects a unit with the same known chances.
+
+    `draws`: their number n; `p` (units,): chances of all units at one draw; `population`: number of elements,
+    such as records, of which a unit has p times as many, if n of them were drawn without replacement.
+    """
+
+    draws: int
+    p: FloatArray
+    population: int | None = None
+
+    def log_missed(self, p: FloatArray) -> FloatArray:
+        """Return the log chance to miss a unit with chances p at one draw: -∞ if it cannot be missed."""
+        with np.errstate(divide="ignore"):
+            if self.population is None:
+                return np.asarray(self.draws * np.log1p(-np.minimum(p, 1)))
+            size = np.rint(np.minimum(p, 1) * self.population).astype(np.int64)
+            left = np.maximum(self.population - np.arange(size.max(initial=0)), self.draws)
+            return np.append(0.0, np.cumsum(np.log1p(-self.draws / left)))[size]
+
+    def log_excess(self, p: FloatArray) -> FloatArray:
+        """Return ℓ(p + p') - ℓ(p) - ℓ(p') of pairs, (h, h), for the log chances ℓ to miss."""
+        if self.population is None:  # as a product, since a difference would cancel for small p
+            with np.errstate(divide="ignore"):
+                odds = p / np.maximum(1 - p, 0)
+                return np.asarray(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
+        missed = self.log_missed(p)
+        return np.asarray(self.log_missed(p[:, None] + p) - missed[:, None] - missed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Rows of units with weights: the sum of weight × column over rows estimates a total.
+
+    A row is a distinct unit that counts once, or else a draw.
+
+    - `unit`, `weight` (k,): position of the unit, and how many units it represents.
+    - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z).
+    - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. They alone can
+      have errors that no draw has shown.
+    - `repeated` (k,): how many draws a unit like it had, over its chance to be seen. A set of units is
+      missed with probability e^-Σrπ.
+    - `third` (k,): third moment of the row's multiplier.
+    - `absolute`: false if weights are known only up to a common factor.
+    - `df_lost`: degrees of freedom that means of strata, classes and calibration take.
+    - `order` (n,): unit of each draw, in the order of drawing.
+    - `repeats` (n,): weight of each draw if each counts; None where no design says it. `stratum` (n,): its
+      stratum.
+    - `group` (k,): rows whose mean is taken off in the jackknife, -1 for all rows; None if none is. `scale`
+      (k,): of the square of each change.
+    - `L`, `R` (k, p): what calibration takes off contributions, which then vary as Z - L R'Z.
+    - `unreached`: pseudo-units of every kind that the design never draws, or None.
+    """
+
+    unit: IntArray
+    weight: FloatArray
+    d: FloatArray
+    A: csr_array
+    G: FloatArray
+    unseen: FloatArray
+    repeated: FloatArray
+    third: FloatArray
+    order: IntArray
+    scale: FloatArray
+    group: IntArray | None
+    absolute: bool = True
+    df_lost: int = 1
+    repeats: FloatArray | None = None
+    stratum: IntArray | None = None
+    L: FloatArray | None = None
+    R: FloatArray | None = None
+    unreached: Pieces | None = None
+
+    @property
+    def census(self) -> bool:
+        """Return whether all units are in the sample."""
+        return not self.unseen.any()
+
+    def need_reached(self, column: Column) -> None:
+        """Refuse a column that counts on units which the design never draws."""
+        if self.unreached is None or not self.unreached.column(column).any():
+            return
+        sizes = np.unique(self.unreached.m).astype(int)
+        where = "predicted singletons" if sizes.tolist() == [1] else f"clusters of {head(sizes)} records"
+        raise NotIdentified(
+            f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
+            "wholly of these are never drawn; mix the design with uniform records"
+        )
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        """Return the part of contributions that varies, (k, c): Z, or its residuals after calibration."""
+        if self.L is None or self.R is None:
+            return Z
+        return np.asarray(Z - self.L @ (self.R.T @ Z))
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (c, c), from `residuals`, (k, c); NaN if there is none."""
+        sums = self.A.T @ residuals
+        return np.asarray(residuals.T @ (self.d[:, None] * residuals) + sums.T @ self.G @ sums)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the change of totals without each row, (k, c), and the scale of its square, (k,)."""
+        if len(Z) == 1 and not self.census:
+            raise DataError("a single draw has no jackknife")
+        Z = self.residuals(Z)
+        if self.group is None:
+            return -Z, self.scale
+        group = self.group + 1  # 0: about the mean of all rows
+        n = np.bincount(group).astype(float)
+        means = np.column_stack([np.bincount(group, z) for z in Z.T]) / np.maximum(n, 1)[:, None]
+        means[0] = Z.mean(axis=0)
+        factor = np.where((n > 1) & (np.arange(len(n)) > 0), n / np.maximum(n - 1, 1), 1.0)
+        return -(Z - means[group]) * factor[group, None], self.scale
+
+    def multipliers(self, replicates: int, rng: np.random.Generator) -> FloatArray:
+        """Return multipliers of weights, (B, k), with mean 1 and the covariance diag(d) + A G A'.
+
+        A replicate of totals is t + (m - 1)'Z for the part Z that varies. Each multiplier starts from a
+        gamma variable with the third moment of its row.
+        """
+        root = np.sqrt(np.maximum(self.d, 0))
+        live = np.flatnonzero(root)
+        m = np.ones((replicates, len(root)))
+        if not len(live):
+            return m
+        root = root[live]
+        skew = np.clip(self.third[live] / root**3, -STEEPEST, STEEPEST)
+        shape = 4 / np.maximum(skew**2, 1e-4)
+        e = (rng.standard_gamma(shape, (replicates, len(live))) - shape) / np.sqrt(shape)
+        e *= np.where(skew < 0, -1.0, 1.0)
+        # the square root of I + D^-½ A G A' D^-½, which is I outside of the columns of Q
+        Q, K = np.linalg.qr(self.A[live].toarray() / root[:, None])
+        value, vector = np.linalg.eigh(K @ self.G @ K.T)
+        Q = Q @ vector
+        e += (e @ Q * (np.sqrt(np.maximum(1 + value, 0)) - 1)) @ Q.T
+        m[:, live] += root * e
+        return m
+
+    def count_each(self) -> Draws:
+        """Return the same draws, each counted as often as it was made, where the design says its weight."""
+        if self.repeats is None or self.L is not None:
+            return self
+        found = count_each(self.order, self.repeats, self.stratum, absolute=self.absolute)
+        return replace(found, unreached=self.unreached)
+
+
+def _indicate(code: IntArray, number: int) -> csr_array:
+    """Return which rows, (k, g), are of which class; a code of -1 is of none."""
+    inside = np.flatnonzero(code >= 0)
+    return csr_array((np.ones(len(inside)), (inside, code[inside])), (len(code), number))
+
+
+def count_once(order: IntArray, rounds: Sequence[Round], repeats: FloatArray | None = None) -> Draws:
+    """Return each unit of the draws `order`, (n,), once, by its chance π to be drawn at all.
+
+    With ℓ the log chance to miss a set, summed over rounds, π_c = 1 - e^ℓ(c), and classes of equal chances
+    share (π_cd - π_c π_d)/π_cd, with π_cd = 1 - e^ℓ(c) - e^ℓ(d) + e^ℓ(c, d). A round is a batch, a stratum
+    of records, or the resolved draws of a class.
+    """
+    unit = np.unique(order)
+    P = np.stack([one.p[unit] for one in rounds], axis=1)
+    key, at = np.unique(P, axis=0, return_inverse=True)
+    at = at.ravel()
+    if len(key) > MOST_CLASSES:
+        size = np.log(P.sum(axis=1))
+        step = np.ptp(size) / MOST_CLASSES
+        at = np.unique(np.rint((size - size.min()) / step), return_inverse=True)[1]
+        number = np.bincount(at)
+        key = np.column_stack([np.bincount(at, p) / number for p in P.T])
+    of_class = [replace_p(one, p) for one, p in zip(rounds, key.T, strict=True)]
+    missed = np.sum([one.log_missed(one.p) for one in of_class], axis=0)
+    with np.errstate(invalid="ignore"):
+        excess = np.sum([one.log_excess(one.p) for one in of_class], axis=0)
+        neither = np.exp(missed[:, None] + missed)
+        # π_cd - π_c π_d as a product: the difference itself cancels for small p
+        joint = np.where(neither > 0, neither * np.expm1(np.where(np.isnan(excess), -np.inf, excess)), 0.0)
+    found = -np.expm1(missed)
+    pair = np.outer(found, found) + joint
+    G = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
+    log_missed = np.sum([one.log_missed(p) for one, p in zip(rounds, P.T, strict=True)], axis=0)
+    pi, d = -np.expm1(log_missed), np.exp(log_missed) - np.diag(G)[at]
+    one = repeats is not None and len(rounds) == 1
+    return replace(
+        count_included(unit, pi, d, _indicate(at, len(key)), G),
+        order=order,
+        repeats=repeats,
+        stratum=np.zeros(len(order), dtype=np.int64) if one else None,
+    )
+
+
+def replace_p(one: Round, p: FloatArray) -> Round:
+    """Return a round with the chances of other units."""
+    return one._replace(p=p)
+
+
+def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> Draws:
+    """Return units that are in the sample or not, with chances π (k,)."""
+    n = len(unit)
+    with np.errstate(divide="ignore"):
+        repeated = np.where(pi < 1, -np.log1p(-np.minimum(pi, 1)) / pi, np.inf)
+    return Draws(
+        unit=unit,
+        weight=1 / pi,
+        d=d,
+        A=A,
+        G=G,
+        unseen=1 - pi,
+        repeated=repeated,
+        third=(1 - pi) * (1 - 2 * pi),
+        order=unit,
+        scale=(1 - pi) * (n - 1) / n,
+        group=np.zeros(n, dtype=np.int64),
+    )
+
+
+def count_each(
+    order: IntArray,
+    weight: FloatArray,
+    stratum: IntArray | None = None,
+    fpc: FloatArray | float = 1.0,
+    absolute: bool = True,
+    adjust: bool = False,
+) -> Draws:
+    """Return a row for each draw, with its weight, of draws that are independent within strata.
+
+    The covariance is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5). If
+    `adjust`, the single draw of a stratum is taken about the mean of all draws.
+    """
+    h = np.zeros(len(order), dtype=np.int64) if stratum is None else stratum
+    n = np.bincount(h).astype(float)
+    theta = np.broadcast_to(np.asarray(fpc, dtype=float), n.shape)
+    factor = theta * np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
+    A, G, group = _indicate(h, len(n)), -np.diag(factor / n), h
+    if adjust and (single := np.flatnonzero(n == 1)).size:
+        # about the mean of all draws, the sums over which are one column more
+        total = len(order)
+        A = csr_array(np.column_stack([A.toarray(), np.ones(total)]))
+        G = np.pad(G, (0, 1))
+        G[single, single] = 0.0
+        G[single, -1] = G[-1, single] = -factor[single] / total
+        G[-1, -1] = factor[single].sum() / total**2
+        group = np.where(n[h] == 1, -1, h)
+    d = factor[h]
+    if len(order) == 1 and theta[0] > 0:
+        d = np.full(1, np.nan)
+    with np.errstate(divide="ignore"):
+        repeated = 1 / theta[h]
+    return Draws(
+        unit=order,
+        weight=weight,
+        d=d,
+        A=A,
+        G=G,
+        unseen=theta[h],
+        repeated=repeated,
+        third=(theta * (2 * theta - 1))[h],
+        order=order,
+        scale=(theta * np.where(n > 1, (n - 1) / n, 1.0))[h],
+        group=group,
+        absolute=absolute,
+        df_lost=len(n),
+    )
+
+
+def count_independent(unit: IntArray, pi: FloatArray) -> Draws:
+    """Return units that enter the sample independently, with chances π (k,) (Poisson draws)."""
+    found = count_included(unit, pi, 1 - pi, _indicate(np.full(len(unit), -1), 1), np.zeros((1, 1)))
+    return replace(found, group=None, scale=1 - pi)
+
+
+def count_fixed(unit: IntArray, pi: FloatArray, squares: float) -> Draws:
+    """Return a fixed number of units with chances π (k,), `squares` the sum of π² over the population.
+
+    Hartley and Rao (1962) for systematic draws in random order, without those with π = 1, which are certain:
+    1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'.
+    """
+    uncertain = pi < 1
+    n = int(uncertain.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # 1 - π_s - π_t + Q/n as a sum of two
+        half = np.where(uncertain, (1 + (squares - (~uncertain).sum()) / n) / 2 - pi, 0.0)
+        d = np.where(uncertain, (n * half + half.sum()) / (n - 1), 0.0)
+    if n < 2:
+        d = np.where(uncertain, np.nan, 0.0)
+    A = csr_array(np.column_stack([uncertain.astype(float), half if n else np.zeros(len(pi))]))
+    return count_included(unit, pi, d, A, -np.array([[0.0, 1.0], [1.0, 0.0]]) / max(n - 1, 1))
+
+
+def bend(draws: Draws, x: FloatArray, g: FloatArray, q: FloatArray) -> Draws:
+    """Return draws whose weights are multiplied by factors g, (k,), of a calibration to columns x, (k, p).
+
+    Contributions Z = g w y then vary as g w (y - x'B), with B of least squares with weights w q.
+    """
+    bent = g * draws.weight
+    root = np.sqrt(draws.weight * q)
+    # an orthonormal basis, since normal equations would square the condition number
+    U, s, _ = np.linalg.svd(root[:, None] * x, full_matrices=False)
+    U = U[:, s > 1e-12 * s.max(initial=0.0)]
+    L = (bent / root)[:, None] * U
+    R = (root / bent)[:, None] * U
+    if draws.L is not None and draws.R is not None:  # (I - L₀R₀')(I - LR') as one
+        L, R = np.hstack([draws.L, L - draws.L @ (draws.R.T @ L)]), np.hstack([draws.R, R])
+    return replace(draws, weight=bent, absolute=True, df_lost=draws.df_lost + x.shape[1] - 1, L=L, R=R)
