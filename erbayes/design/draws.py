@@ -66,7 +66,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draws:
+class DrawnUnits:
     """Rows of units with weights: the sum of weight × column over rows estimates a total.
 
     A row is a distinct unit that counts once, or else a draw.
@@ -173,7 +173,7 @@ class Draws:
         m[:, live] += root * e
         return m
 
-    def count_each(self) -> Draws:
+    def count_each(self) -> DrawnUnits:
         """Return the same draws, each counted as often as it was made, where the design says its weight."""
         if self.repeats is None or self.L is not None:
             return self
@@ -187,7 +187,7 @@ def _indicate(code: IntArray, number: int) -> csr_array:
     return csr_array((np.ones(len(inside)), (inside, code[inside])), (len(code), number))
 
 
-def count_once(order: IntArray, rounds: Sequence[Round], repeats: FloatArray | None = None) -> Draws:
+def count_once(order: IntArray, rounds: Sequence[Round], repeats: FloatArray | None = None) -> DrawnUnits:
     """Return each unit of the draws `order`, (n,), once, by its chance π to be drawn at all.
 
     With ℓ the log chance to miss a set, summed over rounds, π_c = 1 - e^ℓ(c), and classes of equal chances
@@ -230,12 +230,12 @@ def replace_p(one: Round, p: FloatArray) -> Round:
     return one._replace(p=p)
 
 
-def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> Draws:
+def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> DrawnUnits:
     """Return units that are in the sample or not, with chances π (k,)."""
     n = len(unit)
     with np.errstate(divide="ignore"):
         repeated = np.where(pi < 1, -np.log1p(-np.minimum(pi, 1)) / pi, np.inf)
-    return Draws(
+    return DrawnUnits(
         unit=unit,
         weight=1 / pi,
         d=d,
@@ -257,7 +257,7 @@ def count_each(
     fpc: FloatArray | float = 1.0,
     absolute: bool = True,
     adjust: bool = False,
-) -> Draws:
+) -> DrawnUnits:
     """Return a row for each draw, with its weight, of draws that are independent within strata.
 
     The covariance is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5). If
@@ -282,7 +282,7 @@ def count_each(
         d = np.full(1, np.nan)
     with np.errstate(divide="ignore"):
         repeated = 1 / theta[h]
-    return Draws(
+    return DrawnUnits(
         unit=order,
         weight=weight,
         d=d,
@@ -299,13 +299,13 @@ def count_each(
     )
 
 
-def count_independent(unit: IntArray, pi: FloatArray) -> Draws:
+def count_independent(unit: IntArray, pi: FloatArray) -> DrawnUnits:
     """Return units that enter the sample independently, with chances π (k,) (Poisson draws)."""
     found = count_included(unit, pi, 1 - pi, _indicate(np.full(len(unit), -1), 1), np.zeros((1, 1)))
     return replace(found, group=None, scale=1 - pi)
 
 
-def count_fixed(unit: IntArray, pi: FloatArray, squares: float) -> Draws:
+def count_fixed(unit: IntArray, pi: FloatArray, squares: float) -> DrawnUnits:
     """Return a fixed number of units with chances π (k,), `squares` the sum of π² over the population.
 
     Hartley and Rao (1962) for systematic draws in random order, without those with π = 1, which are certain:
@@ -323,7 +323,7 @@ def count_fixed(unit: IntArray, pi: FloatArray, squares: float) -> Draws:
     return count_included(unit, pi, d, A, -np.array([[0.0, 1.0], [1.0, 0.0]]) / max(n - 1, 1))
 
 
-def bend(draws: Draws, x: FloatArray, g: FloatArray, q: FloatArray) -> Draws:
+def bend(draws: DrawnUnits, x: FloatArray, g: FloatArray, q: FloatArray) -> DrawnUnits:
     """Return draws whose weights are multiplied by factors g, (k,), of a calibration to columns x, (k, p).
 
     Contributions Z = g w y then vary as g w (y - x'B), with B of least squares with weights w q.
