@@ -19,9 +19,8 @@ from pytensor.compile.mode import Mode
 import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.model_average import as_average, compile_part, mix_draws
+from erbayes.bayes.model_average import as_average, compile_part, draw_parts, mix_draws
 from erbayes.bayes.programs import own_model
-from erbayes.bayes.samplers import Importance
 from erbayes.study import populations as simulate
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "simulated-ranks.png"
@@ -94,7 +93,7 @@ def shares_below(place, part, evidence, simulations, rng):
         for i in range(number):
             observed = {name: v[i] for name, v in zip(seen, drawn[len(by_size) :], strict=True)}
             compiled = compile_part(part, changed(data, observed))
-            (of_models,) = Importance(DRAWS)([compiled], rng)
+            of_models = draw_parts({place: compiled}, DRAWS, 1, rng)[place]
             posterior = quantities(mix_draws(place, compiled, of_models, rng).by_size, size)
             for name, draws in posterior.items():
                 below, ties = (draws < truth[name][i]).sum(), (draws == truth[name][i]).sum()

@@ -10,6 +10,8 @@ import pytest
 import typer.testing
 
 ROOT = Path(__file__).parents[1]
+LOADED = pytest.StashKey[bool]()
+"""Whether a run without slow tests has loaded PyMC."""
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room load PyMC."""
 READ_ALONE = ("kernel", "lowest")
@@ -20,14 +22,6 @@ READ_ALONE = ("kernel", "lowest")
 def one_command():
     """The commands of the shell are made of their functions once, as in a process, and not at every call of a test."""
     typer.testing._get_command = cache(typer.testing._get_command)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def without_models(request):
-    """A run without slow tests loads no PyMC, which takes six seconds of each process."""
-    yield
-    if "not slow" in request.config.option.markexpr:
-        assert "pymc" not in sys.modules, "a test that loads PyMC needs the mark slow"
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +56,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     chosen = f"pytest.mark.{asked.split()[0]}" if asked.startswith(READ_ALONE) else ""
     left_out = "not slow" in asked and is_slow(collection_path)
     return True if left_out or chosen not in collection_path.read_text(encoding="utf-8") else None
+
+
+def refuse_models(report: Any, node: pytest.Item | pytest.Collector) -> Any:
+    """Return a report, as a failure of the first that loads PyMC in a run without slow tests.
+
+    It takes six seconds of each process. A slow file is only read where a run names it.
+    """
+    stash = node.config.stash
+    if "not slow" in node.config.option.markexpr and "pymc" in sys.modules and LOADED not in stash:
+        stash[LOADED] = True
+        if not is_slow(node.path):
+            report.outcome, report.longrepr = "failed", f"{report.nodeid} loads PyMC: give it the mark slow"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """Name the file that loads PyMC when it is read."""
+    return refuse_models((yield), collector)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Name the test that loads PyMC when it runs."""
+    return refuse_models((yield), item)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,6 +1,5 @@
 """The Bayesian engine: plain loops, direct simulation, the census, and simulation-based calibration."""
 
-import dataclasses
 import warnings
 from functools import cache
 
@@ -8,8 +7,6 @@ import numpy as np
 import oracle
 import pandas as pd
 import pymc as pm
-import pytensor
-import pytensor.tensor as pt
 import pytest
 from own_families import BodyAndTail, NegativeBinomial
 from pytensor.compile.mode import Mode
@@ -29,7 +26,7 @@ from erbayes.bayes.importance import (
     smoothed,
 )
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.model_average import as_average, mix_draws
+from erbayes.bayes.model_average import as_average, draw_parts
 from erbayes.bayes.population import (
     ExpectedLinks,
     Populations,
@@ -39,7 +36,6 @@ from erbayes.bayes.population import (
     log_density_of_total,
 )
 from erbayes.bayes.programs import CompiledPart, PartDraws, Program, own_model
-from erbayes.bayes.samplers import NUTS, Importance, pack, problems_of_chains, whitened_density
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS
@@ -455,7 +451,7 @@ def test_nothing_is_drawn_of_a_census():
 
 def alone(part, draws, rng):
     """Draws of a part by importance sampling, with their quantities."""
-    ((drawn,),) = (of_laws.values() for of_laws in Importance(draws)([as_average(part)], rng))
+    (drawn,) = draw_parts({"": as_average(part)}, draws, 1, rng)[""].values()
     return part.evaluated(drawn)
 
 
@@ -562,41 +558,7 @@ def test_evidence_and_moments_by_quadrature():
     p = np.exp(density - density.max()) / area
     mean = np.trapezoid(at[:, 0] * p, at[:, 0])
     sd = np.sqrt(np.trapezoid((at[:, 0] - mean) ** 2 * p, at[:, 0]))
-    (centre,), ((root,),) = found.find_moments()
-    assert [centre, root] == pytest.approx([mean, sd], rel=0.05)
     assert [found.thetas.mean(), found.thetas.std()] == pytest.approx([mean, sd], rel=0.05)
-    thetas, statistics = NUTS(1000, 500, 2, progressbar=False).sampled(compiled, found, rng())
-    assert thetas.shape == (2, 1000, 1) and not statistics["diverging"].any()
-    assert [thetas.mean(), thetas.std()] == pytest.approx([mean, sd], rel=0.1)
-
-
-def test_a_part_inside_a_model_of_pymc():
-    _, compiled = zeta_part(Evidence.of(clusters(60, 1)))
-    centre, root, at = np.array([0.3]), np.array([[0.5]]), np.array([0.7])
-    packed = pack([centre, root, *compiled.data.values()])
-    with pm.Model() as model:
-        density = whitened_density(compiled.program, pm.Flat("z", shape=1), pt.constant(packed))
-        pm.Potential("density", density)
-    value, before, after = compiled.log_densities(centre + (root @ (at + np.array([[0.0, -1e-5, 1e-5]]))).T)
-    assert model.compile_fn(model.logp(), mode=PLAIN)({"z": at}) == pytest.approx(value, rel=1e-10)
-    slope = model.compile_fn(model.dlogp(), mode=PLAIN)({"z": at})
-    assert slope == pytest.approx((after - before) / 2e-5, rel=1e-6)
-
-
-@pytest.mark.parametrize("part", [bayes.Retention(), bayes.Leakage(), Sizes(bayes.PredictionInformed())])
-def test_a_part_as_nutpie_has_it(part):
-    """All data as one vector, in whitened coordinates: the same density, of later data too."""
-    first, later = (Evidence.of(clusters(n, 1)).data for n in (60, 90))
-    compiled, g = CompiledPart.of(part, first), rng()
-    centre, d = compiled.start, len(compiled.start)
-    root = np.tril(0.2 * g.standard_normal((d, d)))
-    z, packed = pt.dvector("z"), pt.dvector("packed")
-    density = pytensor.function([z, packed], whitened_density(compiled.program, z, packed), mode=PLAIN)
-    for data in (first, later):
-        compiled, at = CompiledPart.of(part, data), g.standard_normal(d)
-        (wanted,) = compiled.log_densities((centre + root @ at)[None])
-        values = pack([centre, root, *compiled.data.values()])
-        assert density(at, values) == pytest.approx(wanted, abs=1e-7)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
@@ -627,23 +589,6 @@ def test_densities_far_out_are_small():
     assert np.nanmax(density) < highest + 1
 
 
-def test_problems_of_chains():
-    g = rng()
-    good = g.standard_normal((4, 500, 2))
-    assert problems_of_chains(good, ["a", "b"]) == []
-    bad = good.copy()
-    bad[0, :, 1] += 2
-    assert any(
-        "R-hat" in told and "of b above 1.01: raise tune and draws" in told
-        for told in problems_of_chains(bad, ["a", "b"])
-    )
-    slow = np.cumsum(good, axis=1)
-    assert any(
-        "effective draws of" in told and "fewer than 400: raise draws" in told
-        for told in problems_of_chains(slow, ["a", "b"])
-    )
-
-
 def test_parts_are_joined_by_the_weight_of_the_total():
     """Against all pairs, weighted exactly."""
     by, data = by_hand(draws=300)
@@ -655,14 +600,12 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         "retention": PartDraws(
             {k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, M[..., 2], 0.2, ["bad"]
         ),
-        "leakage": PartDraws(
-            {k: by[k] for k in ("foreign", "foreign_square")}, {}, M[..., 3], 0.3, [], refitted=True
-        ),
+        "leakage": PartDraws({k: by[k] for k in ("foreign", "foreign_square")}, {}, M[..., 3], 0.3, []),
     }
     links = ExpectedLinks.of(expect_unsampled({"entities": M}, data), by, data).predicted
     data["predicted_links"] = np.quantile(links, 0.3)
     found = [join_parts(parts, data, rng(seed)) for seed in range(40)]
-    assert found[0].problems == ["retention: bad"] and found[0].refitted == ["leakage"]
+    assert found[0].problems == ["retention: bad"]
     assert set(found[0].khat) == {"sizes", "retention", "leakage"}
     i, j, k = np.meshgrid(np.arange(150), np.arange(0, 150, 4), np.arange(0, 150, 4), indexing="ij")
     for c in range(2):
@@ -708,7 +651,7 @@ def by_hand_spread(kept):
     return kept * (1 - kept) * 0.4
 
 
-# The fast fit
+# Fits
 
 
 def test_census_has_no_uncertainty(fit):
@@ -894,13 +837,11 @@ def test_table(fit):
 
 @pytest.mark.filterwarnings("default")
 def test_bad_weights_are_told(fit, monkeypatch):
-    taught = bayes.with_history(bayes.fast(clusters(60, 9), ONE_LAW, draws=1000, rng=rng()), rng=rng())
+    told = r"retention: importance weights are unreliable \(Pareto k .*raise draws, .* pymc.sample\(model=fit.pymc\)"
     with monkeypatch.context() as patched:
-        patched.setattr("erbayes.bayes.samplers.KHAT", -10.0)
-        with pytest.warns(
-            bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*raise draws"
-        ):
-            bayes.fast(fit.sample, taught, draws=1000, rng=rng())
+        patched.setattr("erbayes.bayes.model_average.KHAT", -10.0)
+        with pytest.warns(bayes.NotConverged, match=told):
+            bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 1e9)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \([\d]+ effective"
@@ -908,7 +849,7 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
     assert {w.filename for w in raised} == {__file__}, "the line of the user"
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 100.0)
-    monkeypatch.setattr("erbayes.bayes.samplers.KHAT", 10.0)
+    monkeypatch.setattr("erbayes.bayes.model_average.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
@@ -1056,79 +997,6 @@ def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
     fresh = CompiledPart.of(narrow, other)
     assert fresh.program is not narrowed.program
     np.testing.assert_array_equal(again, alone(fresh, 500, rng(5)).by_size["entities"])
-
-
-# NUTS
-
-
-def test_statistics_are_those_of_the_draws(fit):
-    """Draws of the first part are resampled, and those of several laws are mixed. Their statistics follow."""
-    data = fit.evidence.data
-    parts = [CompiledPart.of(part, data) for part in fit.model.tied.values()]
-    told = {"energy": np.arange(200)[None]}
-    drawn = [dataclasses.replace(alone(part, 200, rng()), statistics=told) for part in parts]
-    found = join_parts(dict(zip(fit.model.tied, drawn, strict=True)), data, rng())
-    energy = found.statistics["energy"]
-    assert (np.diff(energy) >= 0).all() and len(np.unique(energy)) > 50
-
-    part = bayes.ModelAverage({"a": parts[0], "b": parts[0]})
-    of_laws = {}
-    for law, sign in (("a", 1), ("b", -1)):
-        (p,) = approximated([parts[0]], 200, rng())
-        of_laws[law] = parts[0].drawn(
-            p.thetas, 0.0, rng(), khat=0.0, statistics={"energy": sign * (1 + np.arange(200))[None]}
-        )
-    mixed = mix_draws("sizes", part, of_laws, rng())
-    law, energy = mixed.parameters["sizes_model"], mixed.statistics["energy"]
-    assert energy.dtype.kind == "i" and 0 < law.sum() < 200
-    np.testing.assert_array_equal(energy, np.where(law == 0, 1, -1) * (1 + np.arange(200)))
-
-
-def curve_by_hand(posterior, d):
-    level, slope, w = (posterior[f"break_{k}"].to_numpy() for k in ("level", "slope", "tilt_weights"))
-    slope = slope + posterior["precision_slope"].to_numpy()
-    return level[..., None] + slope[..., None] * (d["x"] - d["centre"]) + w @ d["basis"].T
-
-
-@pytest.mark.study
-def test_the_whole_model_agrees_with_the_parts_joined():
-    sample = clusters(100, 201)
-    joint = bayes.nuts(sample, ONE_LAW, rng=rng(), draws=2000, chains=4, progressbar=False)
-    with joint.pymc:
-        whole = pm.sample(
-            1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False
-        )
-    by = {
-        k.removesuffix("_by_size"): whole.posterior[k].to_numpy()
-        for k in whole.posterior
-        if str(k).endswith("_by_size")
-    }
-    found = draw_populations(by, joint.evidence.data, rng())
-    values = np.stack(
-        [found.common / (found.common + found.false), found.common / found.true], axis=-1
-    ).reshape(-1, 2)
-    a, ends = joint.apply([P, R]), np.quantile(values, [0.025, 0.975], axis=0).T
-    print("parts joined against the whole", ((ends - a.interval()) / a.sd[:, None]).round(3).tolist())
-    # an end has a Monte Carlo error of .13 sd or so, by runs with other seeds, and a mean one of .02 sd
-    assert np.abs(ends - a.interval()).max() < 0.45 * a.sd.max()
-    assert np.abs(values.mean(axis=0) - a.mean).max() < 0.1 * a.sd.max()
-
-
-@pytest.mark.study
-def test_nuts_agrees_with_the_fast_fit():
-    ends, means = [], []
-    for seed, draw in ((1, clusters), (2, clusters), (3, by_records), (4, by_records)):
-        sample = draw(100, seed + 200)
-        slow = bayes.nuts(sample, rng=rng(seed), draws=7500, target_accept=0.95, progressbar=False)
-        assert slow.problems() == []
-        quick = bayes.fast(sample, rng=rng(seed), draws=60_000)
-        a, b = slow.apply([P, R]), quick.apply([P, R])
-        ends.append((b.interval() - a.interval()) / a.sd[:, None])
-        means.append((b.mean - a.mean) / a.sd)
-        print(draw.__name__, "ends of P, R off by", ends[-1].round(3).tolist(), "sd; k-hat", quick.khat)
-    # NUTS itself has a Monte Carlo error of .1 sd or so at an end, and of .02 sd in a mean
-    assert np.abs(ends).max() < 0.3
-    assert np.abs(means).max() < 0.1
 
 
 def test_metrics_of_groups_are_refused_with_a_remedy():

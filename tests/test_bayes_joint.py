@@ -22,10 +22,9 @@ from erbayes.bayes import NormalPrior, StudentTPrior
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, SampledEntities, _count_draws, _count_errors
 from erbayes.bayes.grid import INTRUSION
-from erbayes.bayes.model_average import as_average, compile_part, mix_draws
+from erbayes.bayes.model_average import as_average, compile_part, draw_parts, mix_draws
 from erbayes.bayes.population import draw_populations, join_parts
 from erbayes.bayes.programs import own_model
-from erbayes.bayes.samplers import Importance
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
@@ -141,8 +140,7 @@ def fitted(model, data, g):
     parts = {}
     for place, part in model.tied.items():
         one_of = compile_part(part, data)
-        (of_laws,) = Importance(1000)([one_of], g)
-        parts[place] = mix_draws(place, one_of, of_laws, g)
+        parts[place] = mix_draws(place, one_of, draw_parts({place: one_of}, 1000, 1, g)[place], g)
     found = join_parts(parts, data, g)
     population = draw_populations(found.by_size, data, g)
     predicted, true = population.common + population.false, population.true

@@ -21,9 +21,8 @@ from erbayes.bayes.by_model import REJECTED
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.model_average import compile_part, mix_draws
+from erbayes.bayes.model_average import compile_part, draw_parts, mix_draws
 from erbayes.bayes.programs import CompiledPart, ParameterDraws, PartDraws
-from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.bayes.summary import is_unreliable
 from erbayes.engine import Taylor
@@ -85,7 +84,7 @@ class NamedLaw:
     def evaluated(self, drawn, kept=slice(None)):
         value = (1000.0 * self.number + drawn.thetas[..., 0])[kept]
         own = {"common": value, f"only_{self.number}": value}
-        about = (drawn.khat, drawn.problems, False, {}, drawn.log_evidence)
+        about = (drawn.khat, drawn.problems, drawn.log_evidence)
         return PartDraws({"kept": value[..., None]}, own, value / 7, *about)
 
 
@@ -103,9 +102,9 @@ def test_draws_come_from_each_law_with_its_posterior_probability():
     part = bayes.ModelAverage(laws, {"a": 6.0, "b": 3.0, "c": 1.0})
     thetas, states = np.arange(60.0).reshape(2, 30, 1), np.zeros((2, 30), dtype=int)
     drawn = {
-        "a": ParameterDraws(thetas, states, 0.1, log_evidence=-20.0),
-        "b": ParameterDraws(thetas, states, 0.9, ["bad"], log_evidence=-19.0),
-        "c": ParameterDraws(thetas, states, 5.0, ["worse"], log_evidence=-80.0),
+        "a": ParameterDraws(thetas, states, 0.1, [], -20.0, np.full(2, -20.0)),
+        "b": ParameterDraws(thetas, states, 0.9, ["bad"], -19.0, np.full(2, -19.0)),
+        "c": ParameterDraws(thetas, states, 5.0, ["worse"], -80.0, np.full(2, -80.0)),
     }
     found = mix_draws("retention", part, drawn, np.random.default_rng(1))
     weights = np.array([0.6 * np.exp(-20.0), 0.3 * np.exp(-19.0), 0.1 * np.exp(-80.0)])
@@ -143,7 +142,7 @@ def test_the_evidence_of_a_law_is_its_marginal_likelihood():
     part = compile_part(
         bayes.ModelAverage({name: Sizes(bayes.ZetaSizes(sd)) for name, sd in scales.items()}), data
     )
-    (drawn,) = Importance(4000)([part], np.random.default_rng(1))
+    drawn = draw_parts({"sizes": part}, 4000, 1, np.random.default_rng(1))["sizes"]
     found = [d.log_evidence for d in drawn.values()]
     assert found == pytest.approx([marginal(sd) for sd in scales.values()], abs=0.05)
     assert abs(found[0] - found[1]) > 0.3, "the laws differ"
@@ -192,7 +191,7 @@ def test_a_share_of_the_records_is_in_larger_entities():
     )
     data = Evidence.of(sample(eb.UniformClusters())).data
     part = compile_part(Sizes(family), data)
-    (drawn,) = Importance(100)([part], np.random.default_rng(1))[0].values()
+    (drawn,) = draw_parts({"sizes": part}, 100, 1, np.random.default_rng(1))["sizes"].values()
     found = part.usual.evaluated(drawn)
     s = data["size"]
     body = np.exp(data["log_predicted"]) * s
@@ -450,13 +449,3 @@ def test_a_report_explains_the_fit_of_its_engine(clusters):
 def test_laws_that_cannot_be_weighed(laws, weights, message):
     with pytest.raises(eb.DataError, match=message):
         bayes.ModelAverage(laws, weights)
-
-
-def test_a_hand_of_laws_by_nuts_agrees_with_the_fast_fit(clusters):
-    pytest.importorskip("nutpie")
-    slow = bayes.nuts(clusters.sample, draws=400, tune=300, chains=2, rng=1, progressbar=False)
-    quick = bayes.fast(clusters.sample, draws=2000, rng=2)
-    a, b = slow.apply([P, R]), quick.apply([P, R])
-    assert np.abs((a.mean - b.mean) / b.sd).max() < 0.25
-    shares = [np.bincount(f.draws.parameters["retention_model"].ravel(), minlength=3) for f in (slow, quick)]
-    assert np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum()).max() < 0.1

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -549,9 +548,8 @@ TOO_FEW = {draws: f"{draws} draws are too few: draws must be 50 or more" for dra
     ("draws", "told"), [*TOO_FEW.items(), (-1, "draws must be a whole number, 0 or more")]
 )
 def test_too_few_draws(draws, told):
-    for fit in (bayes.fast, partial(bayes.nuts, chains=2)):
-        with pytest.raises(eb.DataError, match=told):
-            fit(sample(), draws=draws, rng=1)
+    with pytest.raises(eb.DataError, match=told):
+        bayes.fast(sample(), draws=draws, rng=1)
 
 
 def test_the_fewest_draws_and_seeds():
@@ -561,14 +559,6 @@ def test_the_fewest_draws_and_seeds():
     np.testing.assert_array_equal(by_seed, again)
     other, another = (bayes.fast(at, draws=50).apply(P).values for _ in range(2))
     assert (other != another).any()
-
-
-def test_settings_of_nuts_are_known_before_anything_is_compiled(monkeypatch):
-    monkeypatch.setattr(CompiledPart, "of", None)
-    with pytest.raises(eb.DataError, match="0 chains: chains must be 1 or more"):
-        bayes.nuts(sample(), rng=1, chains=0)
-    with pytest.raises(TypeError, match="'tunes'"):
-        bayes.nuts(sample(), rng=1, tunes=500)
 
 
 # Threads

@@ -12,6 +12,7 @@ from erbayes.bayes.grid import SizeGrid
 from erbayes.bayes.predicted import expect_predicted_clusters
 from erbayes.study import populations
 
+pytestmark = pytest.mark.slow
 GRID = SizeGrid.up_to(60)
 J = len(GRID.size)
 FOREIGN = np.array([0.25, 1.0, 2.0, 5.0])

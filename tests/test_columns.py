@@ -444,9 +444,6 @@ def test_columns_of_the_size_model():
     from erbayes import bayes
 
     fit = bayes.fast(sample(), draws=200, rng=1)
-    others = {N + i: N + k for i, k in LABELS.items()}
-    units = eb.measure({N + i: k for i, k in PREDICTION.items()}, others)
-    joint = bayes.fit_hierarchical({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
     draws = fit.apply(m.pairwise_recall)
     more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper model_lower model_upper"
     tables = {
@@ -458,8 +455,6 @@ def test_columns_of_the_size_model():
         "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
         "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
         "Fit.table": (fit.table(), f"{COLUMNS['Draws']} {more}"),
-        "HierarchicalFit.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
-        "HierarchicalFit.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
     }
     assert {name: list_columns(*found) for name, found in tables.items()} == {
         name: listed for name, (_, listed) in tables.items()

@@ -7,14 +7,12 @@ except ModuleNotFoundError as error:
 
 from .engine import Modelled, PooledModel
 from .error_models import Leakage, Retention, Threshold
-from .fit import Fit, fast, nuts
-from .groups import HierarchicalFit, fit_hierarchical, with_history
+from .fit import Fit, NotConverged, fast
 from .model import RETENTION, SIZES, SizeModel
 from .model_average import ModelAverage
 from .prior_predictive import elicited, prior
 from .priors import NormalPrior, StudentTPrior
 from .programs import compiled
-from .samplers import NotConverged
 from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes, size_family
 from .totals import EXPECTED
 
@@ -23,7 +21,6 @@ __all__ = [
     "RETENTION",
     "SIZES",
     "Fit",
-    "HierarchicalFit",
     "Leakage",
     "LogNormalSizes",
     "ModelAverage",
@@ -40,9 +37,6 @@ __all__ = [
     "compiled",
     "elicited",
     "fast",
-    "fit_hierarchical",
-    "nuts",
     "prior",
     "size_family",
-    "with_history",
 ]

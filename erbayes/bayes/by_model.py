@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from arviz_stats.base import array_stats
 
+from .._internal.arrays import FloatArray
 from ..metrics.definitions import MetricLike, pairwise_precision, pairwise_recall
 from .heap import read_as_capped
 from .model_average import as_average
 from .population import join_and_complete
-from .samplers import mixing
 from .totals import FittedTotals
 
 REJECTED = -4.6
@@ -94,10 +96,14 @@ class FittedByModel(FittedTotals):
         for place, of_part in self.parts.items():
             probability = tied[place].posterior([d.log_evidence for d in of_part.values()])
             for (model, draws), p in zip(of_part.items(), probability, strict=True):
-                row = rows[place, model] = {"probability": p, "khat": draws.khat}
-                if len(draws.thetas) > 1:
-                    r_hat, effective = mixing(draws.thetas, tied[place].models[model].coordinates)
-                    row |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
-                if draws.statistics:
-                    row["divergent"] = int(np.sum(draws.statistics["diverging"]))
+                mixing = _find_mixing(draws.thetas, tied[place].models[model].coordinates)
+                rows[place, model] = {"probability": p, "khat": draws.khat, **mixing}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "model"])
+
+
+def _find_mixing(chains: FloatArray, names: Sequence[str]) -> dict[str, Any]:
+    """Return the largest R-hat of chains, (chain, draw, d), whose it is, and the fewest effective draws."""
+    r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
+    effective = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
+    worst = int(np.argmax(np.where(np.isnan(r_hat), 1.0, r_hat)))  # a parameter that does not vary has none
+    return {"r_hat": float(r_hat[worst]), "worst": names[worst], "effective": float(np.nanmin(effective))}

@@ -14,7 +14,6 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .priors import InformedPrior
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""
@@ -57,11 +56,10 @@ class ModelPart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part in its place in the model, a key of `RETURNED`; `informed` replaces its prior if given."""
+    """A part in its place in the model, a key of `RETURNED`."""
 
     place: str
     part: ModelPart
-    informed: InformedPrior | None = None
 
     @property
     def title(self) -> str:

@@ -1,10 +1,10 @@
-"""The fast fit as an engine."""
+"""A fit as an engine."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..metrics.unseen import stack_components
 from .data import need_design
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
-from .programs import MANY, compiled, compiled_for
+from .programs import MANY, compiled
 from .totals import identifies, split_identified
 
 OF_CURVE = 1000
@@ -82,7 +82,7 @@ class _SizeModelEngine(ABC):
         engine = self.modelled._by_default(OF_CURVE) if many else self.modelled
         # the seed of the front door, so that each prediction has the answer that it has there
         seed, answers, remarks, shuffled = draw_seed(rng), list[PooledDraws](), list[str](), None
-        with compiled_for(len(samples)):
+        with compiled() if many else nullcontext():
             for number, sample in enumerate(samples, 1):
                 fit = engine.fitted(sample, seed)
                 by_links = fit.total(TRUE_LINKS).ravel().argsort(kind="stable")

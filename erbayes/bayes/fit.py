@@ -1,4 +1,4 @@
-"""A fit of a size model, by importance sampling (`fast`) or by NUTS (`nuts`), with its tables and alarms."""
+"""A fit of a size model by importance sampling, with its tables and alarms."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ from ..metrics.unseen import stack_components
 from .by_model import FittedByModel
 from .data import Evidence
 from .heap import read_as_capped
+from .importance import need_draws
 from .model import SizeModel, need_model
-from .model_average import mix_draws
+from .model_average import draw_parts, mix_draws
 from .population import join_and_complete
-from .samplers import NUTS, Importance, NotConverged, need_draws
-from .sharing import place_on_grids
 from .summary import explained, extrapolates, find_alarms, is_unreliable
 from .totals import split_identified
 from .tree import FittedTree
@@ -48,7 +47,7 @@ DRAWS = 10_000
 STREAM = 2**20 + 1
 """Stream of the seed of a fit for the closed form of metrics that the model does not have."""
 CHAINS = 4
-"""Chains of a fast fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
+"""Chains of a fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,6 +259,10 @@ class Fit(FittedByModel, FittedTree):
         return explained(self, level, {draws.names[j]: bounds[j] for j in np.flatnonzero(pooled)})
 
 
+class NotConverged(UserWarning):
+    """Warning that a fit is unreliable, with the reasons."""
+
+
 def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:
     """Return metrics as objects, by default the default ones."""
     return resolve_metrics(DEFAULT_METRICS if metrics is None else metrics)
@@ -282,8 +285,7 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     """Fit a size model by importance sampling.
 
     The first fit takes some seconds, further ones about one. NumPy computes them, or Numba in a block of many
-    fits (see `compiled`). A part whose importance weights are unreliable, with a Pareto shape above .7, is
-    drawn by NUTS, which compiles it for half a minute.
+    fits (see `compiled`).
 
     Parameters
     ----------
@@ -308,7 +310,8 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     Alarm
         The sample contradicts the known totals of the prediction.
     NotConverged
-        Importance weights are unreliable, of a part or of the known number of predicted links.
+        Importance weights are unreliable, of a part (a Pareto shape above .7) or of the known number of
+        predicted links. For a part, raise `draws`, or sample the model by ``pymc.sample(model=fit.pymc)``.
 
     References
     ----------
@@ -323,73 +326,18 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     >>> bayes.fast(sample, rng=1).table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
-    return _fit_and_warn(sample, need_model(model), sampler, generator(rng))
-
-
-def nuts(
-    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None, **settings: Any
-) -> Fit:
-    """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
-
-    NUTS draws each candidate model of the tied parts, and the draws are resampled with the density of the
-    known number of predicted links as weight.
-
-    Parameters
-    ----------
-    sample, model, rng
-        As for `fast`, but a model `with_history` raises DataError.
-    draws : int
-        Posterior draws of each chain, 50 or more.
-    **settings
-        As for `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9) and progressbar.
-
-    Warns
-    -----
-    NotConverged
-        Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
-        R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
-        precision or recall. A candidate model counts in proportion to its posterior probability
-        (`Fit.convergence`).
-
-    References
-    ----------
-    Hoffman and Gelman (2014), Journal of Machine Learning Research 15, 1593-1623.
-    """
-    sampler, model = NUTS(need_draws(draws), **settings), need_model(model)
-    if model.borrowed is not None:
-        raise DataError("a model with history has priors that NUTS cannot draw: use fast()")
-    return _fit_and_warn(sample, model, sampler, generator(rng))
-
-
-def _fit_and_warn(
-    sample: Sample, model: SizeModel, sampler: Importance | NUTS, rng: np.random.Generator
-) -> Fit:
-    """Fit a model by a sampler, and warn of problems."""
+    number, model, rng = -(-need_draws(draws) // CHAINS), need_model(model), generator(rng)
     evidence = Evidence.of(sample)
-    if model.borrowed is not None:
-        evidence = replace(evidence, data=place_on_grids(evidence.data, model.borrowed.data))
-    fit = draw_and_join(sample, model, evidence, sampler, rng)
+    tied = model.compile(evidence.data)
+    parts = draw_parts(tied, number, CHAINS, rng)
+    mixed = {place: mix_draws(place, tied[place], of_part, rng) for place, of_part in parts.items()}
+    joint, population = join_and_complete(mixed, evidence.data, rng)
+    seed = int(rng.integers(2**31))
+    capped = read_as_capped(sample, evidence, population, seed)
+    fit = Fit(sample, model, evidence, joint, population, seed, parts, capped=capped)
     for alarm in out_of_balance(sample):
         known = f"{alarm} A size model relies on the known total."
         warnings.warn(Sentence(known, alarm.grade), Alarm, skip_file_prefixes=PACKAGE)
     if problems := fit.problems():
         warnings.warn("; ".join(problems), NotConverged, skip_file_prefixes=PACKAGE)
     return fit
-
-
-def draw_and_join(
-    sample: Sample,
-    model: SizeModel,
-    evidence: Evidence,
-    sampler: Importance | NUTS,
-    rng: np.random.Generator,
-) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links."""
-    tied = model.compile(evidence.data)
-    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
-    mixed = {place: mix_draws(place, tied[place], of_part, rng) for place, of_part in parts.items()}
-    draws, population = join_and_complete(mixed, evidence.data, rng)
-    seed = int(rng.integers(2**31))
-    capped = read_as_capped(sample, evidence, population, seed)
-    return Fit(sample, model, evidence, draws, population, seed, parts, capped=capped)

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 
 from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, whole
 
 DF = 20.0
 """Degrees of freedom of proposals."""
@@ -48,6 +49,8 @@ With κ = 3 priors are nearly normal in u, but data cut their tails, and posteri
 """
 TINY, FARTHEST = 1e-12, 500.0
 """Limits of |u|²/κ of a block of coordinates, far from any draw, so that nothing overflows."""
+FEWEST_DRAWS = 50
+"""Fewest draws from which the Pareto shape of their weights can be estimated."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
@@ -58,6 +61,14 @@ LARGE = 3.0
 """Largest weights that unreliable weights are adapted to, in multiples of √K, which are those smoothed."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
+
+
+def need_draws(draws: Any) -> int:
+    """Return a number of draws as an integer; raise DataError if it is none, or below `FEWEST_DRAWS`."""
+    number = whole(draws, "draws", 0)
+    if number < FEWEST_DRAWS:
+        raise DataError(f"{number} draws are too few: draws must be {FEWEST_DRAWS} or more")
+    return number
 
 
 class Target(Protocol):
@@ -85,10 +96,12 @@ Block = tuple[IntArray, float, float]
 """Coordinates with a multivariate t prior of 3 degrees of freedom, its location and its scale."""
 
 
-class Stretched:
-    """Coordinates of θ, (d,), of which those of a block are stretched together.
+class LightTails:
+    """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
-    `location`, `scale` (d,): those of its block, else 0 and 1; `member` (d, blocks): 1 in the block.
+    A block with a t prior is v = (θ - location)/scale, and u has its direction, with |u|² = κ log(1 +
+    |v|²/κ). Other coordinates stay. `location`, `scale` (d,): those of its block, else 0 and 1; `member` (d,
+    blocks): 1 in the block.
     """
 
     def __init__(self, dimension: int, blocks: Sequence[Block]) -> None:
@@ -100,14 +113,6 @@ class Stretched:
     def stretch(self, points: FloatArray, by: FloatArray) -> FloatArray:
         """Multiply the coordinates of each block by its number, (..., blocks)."""
         return np.asarray(points * (1 + (by - 1) @ self.member.T))
-
-
-class LightTails(Stretched):
-    """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
-
-    A block with a t prior is v = (θ - location)/scale, and u has its direction, with |u|² = κ log(1 +
-    |v|²/κ). Other coordinates stay.
-    """
 
     def near(self, theta: FloatArray) -> LightTails:
         """Return coordinates that do not transform blocks in which θ, (d,), lies in the tail of its prior."""
@@ -174,14 +179,6 @@ class Approximation:
     @property
     def log_evidence(self) -> float:
         return self.adapted.log_marginal
-
-    def find_moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior mean of θ and the lower triangular root of its covariance, (d,) and (d, d)."""
-        adapted = self.adapted
-        centre, one = adapted.centre, 1e-5 * np.eye(len(adapted.centre))
-        slope = (adapted.tails.theta(centre + one)[0] - adapted.tails.theta(centre - one)[0]) / 2e-5
-        mean, cov = moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
-        return mean, np.linalg.cholesky(cov)
 
 
 class Adapted:

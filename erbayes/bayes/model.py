@@ -18,9 +18,8 @@ from .error_models import Leakage, Retention, Threshold
 from .joint import add_mixture
 from .model_average import ModelAverage, as_average, compile_part
 from .population import TIED, ExpectedLinks, expect_unsampled
-from .priors import InformedPrior, NormalPrior, StudentTPrior, counts
+from .priors import NormalPrior, StudentTPrior, counts
 from .programs import building
-from .sharing import BorrowedPriors
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -87,8 +86,6 @@ class SizeModel:
         Links that an entity keeps: `Retention`, or a part of your own (`contract.RETURNED`).
     leakage : ModelPart or ModelAverage, optional
         Foreign records that an entity meets. Without it, no unsampled entity meets one.
-    borrowed : BorrowedPriors, optional
-        Priors from other fits, which `with_history` and `fit_hierarchical` fill in.
 
     Raises
     ------
@@ -105,7 +102,6 @@ class SizeModel:
     sizes: SizeFamily | ModelAverage = field(default_factory=lambda: SIZES)
     retention: ModelPart = field(default_factory=lambda: RETENTION)
     leakage: ModelPart | None = field(default_factory=Leakage)
-    borrowed: BorrowedPriors | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for place in self._places:
@@ -124,14 +120,11 @@ class SizeModel:
 
     def _place_part(self, place: str, part: Any) -> ModelPart:
         """Return a part in its place. Each candidate of a `ModelAverage` is in that place."""
-        candidates, weights = as_average(part).models, getattr(part, "weights", {})
+        candidates = as_average(part).models
         if place == "sizes":
             candidates = {name: Sizes(family) for name, family in candidates.items()}
-        priors: Mapping[str, InformedPrior] = {}
-        if self.borrowed is not None:
-            priors, weights = self.borrowed.informed[place], self.borrowed.weights[place]
-        placed = {name: PlacedPart(place, one, priors.get(name)) for name, one in candidates.items()}
-        return ModelAverage(placed, weights) if isinstance(part, ModelAverage) else placed[""]
+        placed = {name: PlacedPart(place, one) for name, one in candidates.items()}
+        return ModelAverage(placed, part.weights) if isinstance(part, ModelAverage) else placed[""]
 
     def compile(self, data: Mapping[str, Any]) -> dict[str, ModelAverage]:
         """Return the candidate models of each tied part, compiled and with these data."""

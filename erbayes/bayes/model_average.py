@@ -11,7 +11,7 @@ import numpy as np
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
 from .contract import title
-from .importance import resampled
+from .importance import KHAT, NEGLIGIBLE, Approximation, approximated, resampled
 from .programs import CompiledPart, ParameterDraws, PartDraws, draw_from_prior
 
 
@@ -95,6 +95,36 @@ def compile_part(part: Any, data: Mapping[str, Any]) -> ModelAverage:
     return replace(average, models={k: CompiledPart.of(model, data) for k, model in average.models.items()})
 
 
+def draw_parts(
+    parts: Mapping[str, ModelAverage], draws: int, chains: int, rng: np.random.Generator
+) -> dict[str, dict[str, ParameterDraws]]:
+    """Draw each `CompiledPart` of each part by importance sampling, with `draws` draws in each chain."""
+    posteriors = [
+        approximated([*part.models.values()], draws * chains, rng, [*part.probability.values()], chains)
+        for part in parts.values()
+    ]
+    return {
+        place: {
+            name: _draw_states(model, posterior, rng)
+            for (name, model), posterior in zip(part.models.items(), of_part, strict=True)
+        }
+        for (place, part), of_part in zip(parts.items(), posteriors, strict=True)
+    }
+
+
+def _draw_states(model: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> ParameterDraws:
+    """Return draws of a model from its weighted points, with the reason not to rely on their weights."""
+    khat, problems = posterior.khat, list[str]()
+    if khat > KHAT and posterior.share >= NEGLIGIBLE:
+        problems = [
+            f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws, or sample "
+            "the model by pymc.sample(model=fit.pymc), which takes minutes"
+        ]
+    by_chain = np.logaddexp(posterior.adapted.by_chain, model.log_flawless)
+    about = {"khat": khat, "problems": problems, "by_chain": by_chain}
+    return model.drawn(posterior.thetas, posterior.log_evidence, rng, **about)
+
+
 def mix_draws(
     name: str, part: ModelAverage, draws: Mapping[str, ParameterDraws], rng: np.random.Generator
 ) -> PartDraws:
@@ -106,9 +136,7 @@ def mix_draws(
     evidence = float(np.logaddexp.reduce(log_weights + [d.log_evidence for d in draws.values()]))
     C, K = next(iter(draws.values())).states.shape
     # Chains are independent, so that each weights the models by the evidence of its own points.
-    by_chain = log_weights + np.stack(
-        [np.full(C, d.log_evidence) if d.by_chain is None else d.by_chain for d in draws.values()], axis=-1
-    )
+    by_chain = log_weights + np.stack([d.by_chain for d in draws.values()], axis=-1)
     probability = np.exp(by_chain - np.logaddexp.reduce(by_chain, axis=1)[:, None])
     model = np.stack([rng.permutation(resampled(p, K, rng)) for p in probability])
     chosen = {n: model == i for i, n in enumerate(draws) if (model == i).any()}
@@ -133,8 +161,6 @@ def mix_draws(
         mix({n: d.log_prior - _mean_log_prior(part.models[n]) + prior[n] for n, d in parts.items()}),
         max(d.khat for d in parts.values()),
         [f"{n}: {problem}" for n, d in parts.items() for problem in d.problems],
-        any(d.refitted for d in parts.values()),
-        mix_common("statistics"),
         evidence,
     )
 

@@ -99,10 +99,8 @@ class JoinedDraws:
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
     log_prior: dict[str, FloatArray]
-    statistics: dict[str, Any]
     khat: dict[str, float]
     agreeing: float
-    refitted: list[str]
     problems: list[str]
     log_evidence: float = 0.0
 
@@ -142,10 +140,8 @@ def join_parts(
         joint("by_size"),
         joint("parameters"),
         {name: p.log_prior[chain, chosen[name]] for name, p in parts.items()},
-        {name: v[chain, of_first] for name, v in first.statistics.items()},
         {name: p.khat for name, p in parts.items()},
         float(1 / (w**2).sum()),
-        [name for name, p in parts.items() if p.refitted],
         [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems],
         sum(p.log_evidence for p in parts.values()) + log_evidence,
     )

@@ -18,12 +18,11 @@ from ..units.clustering import Clustering
 from ..units.units import histogram
 from .data import data_of_prediction
 from .error_models import Leakage
+from .importance import need_draws
 from .model import RETENTION, SIZES, SizeModel, need_model
 from .model_average import ModelAverage, draw_average_from_prior
 from .population import join_and_complete
 from .priors import NormalPrior
-from .samplers import need_draws
-from .sharing import place_on_grids
 from .totals import COMPLETED, applied, count_completed_links
 
 
@@ -70,8 +69,6 @@ def prior(
     model, rng = need_model(model), generator(rng)
     number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
     data = data_of_prediction(known)
-    if model.borrowed is not None:
-        data = place_on_grids(data, model.borrowed.data)
     parts = {place: draw_average_from_prior(part, data, number, rng) for place, part in model.tied.items()}
     _, population = join_and_complete(parts, data, rng)
     linked = population.true[0] > 0

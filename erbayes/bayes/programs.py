@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -27,8 +27,7 @@ from pytensor.tensor.random.type import RandomType
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import PACKAGE, DataError, head
-from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, check_values, coords, tensor, title
-from .priors import InformedPrior
+from .contract import LOG_FLAWLESS, ModelPart, as_pymc, check_values, coords, tensor, title
 
 COMPILER = RLock()
 """Lock around PyTensor, which cannot build, compile or call functions in two threads at once."""
@@ -69,11 +68,6 @@ def compiled() -> Iterator[None]:
         _BY_NUMBA.reset(token)
 
 
-def compiled_for(fits: int) -> AbstractContextManager[None]:
-    """Return the context of so many fits: `compiled` if compiling pays."""
-    return compiled() if fits > MANY else nullcontext()
-
-
 @contextmanager
 def building() -> Iterator[None]:
     """Hold the lock while PyTensor builds graphs and functions, in half of the time that it takes by default.
@@ -99,8 +93,6 @@ class PartDraws:
     log_prior: FloatArray
     khat: float
     problems: list[str]
-    refitted: bool = False
-    statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
 
 
@@ -108,17 +100,16 @@ class PartDraws:
 class ParameterDraws:
     """Posterior draws of the unconstrained parameters of one part, (chain, draw, d).
 
-    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence by chain, (chain,).
+    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence by chain, (chain,), which
+    draws from a prior do not have.
     """
 
     thetas: FloatArray
     states: IntArray
     khat: float
     problems: list[str] = field(default_factory=list)
-    refitted: bool = False
-    statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
-    by_chain: FloatArray | None = None
+    by_chain: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 class Program:
@@ -194,12 +185,6 @@ class Program:
             for k, v in self.data.items()
         }
 
-    def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
-        """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
-        replacements = dict(zip(self.data.values(), data, strict=True))
-        replacements |= {self.theta: theta, self.flawless: pt.constant(0, dtype="int64")}
-        return graph_replace(self.outputs[0], replacements, strict=False)
-
     def compute(self, name: str, by_numba: bool, *values: Any) -> Any:
         """Return the outputs of one of two functions of K points, each made when it is first called.
 
@@ -215,7 +200,8 @@ class Program:
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, *self.theta.type.shape))
         states, data = pt.vector("states", dtype="int64"), [*self.data.values()]
         if name == "log_densities":
-            density = self.log_density(self.theta, data)
+            with_errors = {self.flawless: pt.constant(0, dtype="int64")}
+            density = graph_replace(self.outputs[0], with_errors, strict=False)
             inputs, outputs = [thetas], vectorize_graph(density, {self.theta: thetas})
         else:
             inputs, of_point = [thetas, states], self.outputs[2:]
@@ -246,25 +232,18 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A program with the data of a part, parameters of priors among them, and the `start` of samplers, (d,).
-
-    `informed` replaces its prior if given.
-    """
+    """A program, the data of a part, parameters of priors among them, and the `start` of a search, (d,)."""
 
     cache: ClassVar[dict[Any, CompiledPart]] = {}
 
     program: Program
     data: dict[str, Any]
     start: FloatArray
-    informed: InformedPrior | None = None
 
     @classmethod
     def of(cls, part: ModelPart, data: Mapping[str, Any]) -> CompiledPart:
         """Return a part with data, which is compiled unless an equal part or an equal graph was before."""
         with COMPILER:
-            informed = None
-            if isinstance(part, PlacedPart):  # one program serves all informed priors
-                part, informed = PlacedPart(part.place, part.part), part.informed
             key = content(part)
             found = cls.cache.get(key)
             if found is None:
@@ -272,8 +251,7 @@ class CompiledPart:
                 if key is not None and for_all_data:
                     cls.cache[key] = found
             values = found.program.values_of({**data, **found.data})
-            start = found.start if informed is None else informed.centre
-            return cls(found.program, values, start, informed)
+            return cls(found.program, values, found.start)
 
     @classmethod
     def _build(cls, part: ModelPart, data: Mapping[str, Any]) -> tuple[CompiledPart, bool]:
@@ -312,8 +290,7 @@ class CompiledPart:
 
     def log_densities(self, thetas: FloatArray) -> FloatArray:
         """Return log densities at each θ, (K, d), given that there are errors."""
-        densities = np.asarray(self._compute("log_densities", thetas))
-        return densities if self.informed is None else densities + self.informed.log_ratio(thetas)
+        return np.asarray(self._compute("log_densities", thetas))
 
     @cached_property
     def log_flawless(self) -> float:
@@ -345,8 +322,6 @@ class CompiledPart:
         at = np.cumsum(new) - 1
         outputs = self._compute("many", flat[new, :-1], states.ravel()[new])
         log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
-        if self.informed is not None:
-            log_prior = log_prior + self.informed.log_ratio(thetas)
         n = len(self.program.by_size)
         return PartDraws(
             dict(zip(self.program.by_size, values[:n], strict=True)),
@@ -354,8 +329,6 @@ class CompiledPart:
             log_prior,
             drawn.khat,
             drawn.problems,
-            drawn.refitted,
-            {k: v[index] for k, v in drawn.statistics.items()},
             drawn.log_evidence,
         )
 
@@ -384,10 +357,8 @@ def draw_from_prior(
             states[0] = value
         else:
             thetas.append(value.reshape(1, draws, -1))
-    theta, compiled = np.concatenate(thetas, axis=-1).astype(float), CompiledPart.of(part, data)
-    if compiled.informed is not None:
-        theta = compiled.informed.draws(draws, rng)[None]
-    return compiled.evaluated(ParameterDraws(theta, states, -np.inf))
+    theta = np.concatenate(thetas, axis=-1).astype(float)
+    return CompiledPart.of(part, data).evaluated(ParameterDraws(theta, states, -np.inf))
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)

@@ -30,8 +30,6 @@ from ..metrics.definitions import (
     ALL,
     Metric,
     MetricLike,
-    pairwise_precision,
-    pairwise_recall,
     resolve_metrics,
 )
 from ..metrics.uncertain import Draws, Pictured
@@ -40,7 +38,6 @@ from .heap import CappedReading
 from .model import SizeModel
 from .population import JoinedDraws, Populations
 from .programs import ParameterDraws
-from .samplers import problems_of_chains
 
 FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
@@ -244,10 +241,6 @@ class FittedTotals(Pictured):
                 f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
                 "sizes is wrong, or the prediction is not the population that was sampled"
             )
-            return problems
-        if self.draws.statistics:
-            key = self.apply([pairwise_precision, pairwise_recall])
-            problems += problems_of_chains(key.values, list(key.names))
         return problems
 
 

@@ -154,7 +154,7 @@ class FittedTree(FittedTotals):
         sampled entity has such an error, that no entity has one. Observed are counts of the sampled entities
         by bins of size, whose log densities omit terms of the counts alone, and the known number of predicted
         links. Precision and recall are those of expected links: finite populations are not part of the
-        model, and neither are the priors of a model `with_history`.
+        model.
         """
         return self.model.build(self.evidence)
 
@@ -194,7 +194,6 @@ class FittedTree(FittedTotals):
         - log_likelihood, log_prior: one value per sampled entity, and one per part
         - observed_data: observations of the sampled entities (see `factors`)
         - constant_data: known quantities of the prediction, the design and the sampled entities
-        - sample_stats: statistics of the transitions of NUTS that drew the sizes
         """
         metrics, totals = self.apply(self.metrics), self.totals(self.metrics)
         parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
@@ -212,7 +211,6 @@ class FittedTree(FittedTotals):
                 "predicted_links": self.evidence.predicted_links,
                 **{k: data[k] for k in ("records", "log_predicted", "selection")},
             },
-            "sample_stats": self.draws.statistics,
         }
         return self._build_tree(groups, {"metric": list(metrics.names), "column": list(totals.names)})
 
@@ -233,7 +231,7 @@ class FittedTree(FittedTotals):
         origin = {
             "inference_library": "erbayes",
             "inference_library_version": version("erbayes"),
-            "sampler": "NUTS" if self.draws.statistics else "importance sampling",
+            "sampler": "importance sampling",
         }
         filled = {name: group for name, group in groups.items() if group}
         attributes = dict.fromkeys(("/", *filled), origin)
