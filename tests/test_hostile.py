@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -245,7 +246,6 @@ REFUSED = {
             ("beta", lambda: m.pairwise_f("x"), "beta of pairwise_f must be 0 or more and finite"),
             ("cases", lambda: labelling.Gamma("x", 1), "cases and entities of Gamma must be above 0 and finite"),
             ("Beta", lambda: labelling.Beta("x", 1), "a and b of Beta must be above 0 and finite"),
-            ("count", lambda: labelling.annotators.rates.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
             ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
             ("law", lambda: simulate.population("x", 9), "a distribution of sizes is an object such as Zeta.2.5, 60."),
@@ -260,8 +260,6 @@ REFUSED = {
     "a class of annotators": (lambda: labelling.mislabel(L, P, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
-    "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
-    "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.AnnotatorPair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
     # results side by side
     **{
@@ -272,6 +270,7 @@ REFUSED = {
     "a tipping point in words": (lambda: sensitivity.tipping(None, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
     "errors of None": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, None), "annotator is an Annotator, such as .*, not None"),
     "errors of the class Annotator": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator), "Annotator is a class: pass an object of it"),
+    "errors of a prediction in a file": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), Path("x.parquet"), labelling.Annotator()), "true labels are drawn among records in memory: give shown as memberships"),
     "an answer in words": (partial(eb.with_errors, "x", L, eb.UniformClusters(), P, labelling.Annotator()), "answer is a function of labels and design, .*, not 'x'"),
     "imputations in words": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 2 or more, not 'x'"),
     "no units by size": (lambda: eb.design.calibration.links_by_size(None, SAMPLE.expansion), "Units are needed"),

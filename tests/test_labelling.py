@@ -9,7 +9,7 @@ from erbayes.engine import Taylor
 from erbayes.labels import Annotator, AnnotatorPair, Beta, Gamma, answers, mislabel
 from erbayes.labels.annotators.error_models import impute
 from erbayes.labels.annotators.pieces import Labelling
-from erbayes.labels.annotators.rates import Recaptured, drawn
+from erbayes.labels.annotators.rates import drawn
 
 pytestmark = pytest.mark.slow
 
@@ -32,26 +32,9 @@ def test_rates():
         (lambda: Beta(0, 1), "a and b of Beta"),
         (lambda: Gamma(0, 1), "cases and entities of Gamma"),
         (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
-        (lambda: Recaptured(1, -1, 1), "counts must be"),
-        (lambda: Recaptured(1, 1, 1, 0), "odds ratio"),
-        (lambda: Recaptured(1, 1, 1, prior=(0, 1, 1)), "prior masses"),
     ):
         with pytest.raises(eb.DataError, match=message):
             value()
-
-
-def test_recapture():
-    share = Recaptured(6000, 1500, 2000).draw(rng(), (4000,))
-    assert share.mean() == pytest.approx(500 / 10_000, rel=0.05)
-    dependent = Recaptured(6000, 1500, 2000, odds_ratio=3).draw(rng(), (4000,))
-    assert dependent.mean() == pytest.approx(1500 / 11_000, rel=0.05)
-    none = Recaptured(0, 0, 0).draw(rng(), (4000,))
-    assert ((0 <= none) & (none <= 1)).all() and none.std() > 0.1
-    missed = 1 / (1 / Recaptured(5, 3, 4).draw(rng(), (400_000,)) - 1)  # q00 over the rest
-    g = rng(2).gamma([7.0, 3.5, 4.5], size=(400_000, 3))
-    assert np.median(missed) == pytest.approx(
-        np.median(g[:, 1] * g[:, 2] / g[:, 0] / g.sum(axis=1)), rel=0.02
-    )
 
 
 # Errors, there and back
@@ -225,8 +208,6 @@ def test_two_annotators_by_hand():
     rates = pair.rates(settled)
     assert (rates.missed, rates.kept, rates.added) == (Beta(0.5, 2.5), Beta(1.5, 2.5), Gamma(1.5, 4))
     assert "2 tasks" in rates.source
-    both = pair.recaptured(settled, 2.0)
-    assert (both.kept.both, both.kept.first, both.kept.second, both.kept.odds_ratio) == (1, 0, 1, 2)
     with pytest.raises(eb.DataError, match="no task of the annotators has settled labels"):
         pair.rates({2: "x"})
     found = pair.agreement()
@@ -300,7 +281,6 @@ def test_rates_of_two_annotators_are_those_of_their_errors():
     pair = AnnotatorPair.of(*(answers(one, starts) for one in seen), prediction)
     rates = pair.rates(labels).draw(500, 1)
     assert rates.mean().tolist() == pytest.approx([0.3, 0.2, 0.1], abs=0.03)
-    assert pair.recaptured(labels).draw(500, 1).mean().tolist() == pytest.approx([0.09, 0.04, 0], abs=0.02)
 
 
 def test_labels_made_in_two_ways_are_compared_by_paired_samples():

@@ -66,6 +66,12 @@ def read(text, records=None, sample=None, **named):
             {"records": ["A-__-1", "A-__-2", "B-__-1", "B-__-2"], "links": False},
             "A-__-1+A-__-2 B-__-1",
         ),
+        # a source stands beside ids that have it already
+        (
+            "shop,nr,person A,A-__-1,p B,B-__-1,q A,A-__-2,p",
+            {"records": ["A-__-1", "A-__-2", "B-__-1"], "links": False},
+            "A-__-1+A-__-2 B-__-1",
+        ),
         # links: by names of both ends, by a list of records, by values
         ("id_l,id_r a,b b,c d,e", {}, "a+b+c d+e"),
         ("id_l,id_r a,b b,c d,e", {"records": "abcdef"}, "a+b+c d+e f"),

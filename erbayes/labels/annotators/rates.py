@@ -1,9 +1,4 @@
-"""Rates of annotators' errors: known, with a prior, or from a comparison of two annotators.
-
-References
-----------
-Chapman (1951), University of California Publications in Statistics 1, 131-160 (two lists).
-"""
+"""Rates of annotators' errors, known or with a prior."""
 
 from __future__ import annotations
 
@@ -73,36 +68,6 @@ class Gamma:
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draw values of 0 or more, an array of shape `size`."""
         return rng.gamma(self.cases, 1 / self.entities, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Recaptured:
-    """The share of cases that two annotators both missed, from those that each of them caught.
-
-    The data cannot show it without an assumption, the odds ratio ω = q11 q00/(q10 q01) of the shares caught
-    by both, one, the other and neither; vary it. The first three have a Dirichlet posterior. For ω = 1 the
-    number missed is (first + ½)(second + ½)/(both + 1) in mean: Chapman's estimator, except for the halves.
-    """
-
-    both: float
-    first: float
-    second: float
-    odds_ratio: float = 1.0
-    prior: tuple[float, float, float] = (2.0, 0.5, 0.5)
-
-    def __post_init__(self) -> None:
-        for count in (self.both, self.first, self.second):
-            number(count, "counts", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
-        for value, what in ((self.odds_ratio, "the odds ratio"), *((m, "prior masses") for m in self.prior)):
-            number(value, what, lambda x: 0 < x < np.inf, "be above 0 and finite")
-
-    def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        """Draw values in [0, 1], an array of shape `size`."""
-        mass = np.add([self.both, self.first, self.second], self.prior)
-        both, first, second = np.moveaxis(rng.standard_gamma(mass, (*size, 3)), -1, 0)
-        with np.errstate(divide="ignore"):
-            caught_per_missed = both / (self.odds_ratio * first * second) * (both + first + second)
-        return np.asarray(1 / (1 + caught_per_missed))
 
 
 def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = ()) -> FloatArray:

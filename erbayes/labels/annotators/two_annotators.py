@@ -1,4 +1,4 @@
-"""Two annotators of the same mentions: agreement, disagreements, bounds, and the share that both missed."""
+"""Two annotators of the same mentions: agreement, disagreements, bounds, and rates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...units.clustering import Clustering
 from ...units.ids import ids
 from ...units.units import Units
 from .error_models import Annotator
-from .rates import Beta, Gamma, Recaptured
+from .rates import Beta, Gamma
 
 PER_LINK = np.reciprocal
 """Weight 1/size of an entity, if draws are proportional to size."""
@@ -210,17 +210,6 @@ class AnnotatorPair:
     def rates(self, settled: Any) -> Annotator:
         """Return priors of the rates of one annotator, from settled labels: see `annotator_of`."""
         return annotator_of(self.errors(settled), "settled disagreements of two annotators")
-
-    def recaptured(self, settled: Any, odds_ratio: float = 1.0) -> Annotator:
-        """Return the rates at which both missed and kept, for settled labels of these annotators.
-
-        They follow from what one alone and both caught (`Recaptured`), once disagreements are settled: before
-        that, a namesake that one added counts as a find, and the more of them, the more both seem to miss.
-        """
-        c, by = self.errors(settled), (" by both", " by the first", " by the second")
-        counts = ([float(c[name + who]) for who in by] for name in ("found", "removed"))
-        missed, kept = (Recaptured(both, one, other, odds_ratio) for both, one, other in counts)
-        return Annotator(missed, kept, source=f"capture and recapture, odds ratio {odds_ratio:g}")
 
     def disagreements(self) -> pd.DataFrame:
         """Table of disagreements by mention, cluster and kind, those with most links first."""

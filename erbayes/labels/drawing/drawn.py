@@ -262,8 +262,7 @@ class RecordDraws:
             raise DataError(f"{what}: 'plan': {error.what}") from error
         known, n = KnownTotals(size, count), values["n"]
         drawn = cls(table, plan, n, values["seed"], known, values["fingerprint"], members)
-        exact = getattr(plan, "independent", False) or isinstance(plan, Strata | PredictedClusters)
-        if exact and n != len(table):
+        if n != len(table):
             raise DataError(f"{what}: 'n' is {n:,}, and the table has {len(table):,} draws")
         if not drawn._can_be_drawn():
             raise DataError(f"{what}: 'plan' is another one than that of the draws: chances do not agree")
