@@ -22,6 +22,7 @@ from erbayes.auxiliary.second import ChangedShare
 from erbayes.design.variance import StratifiedDraws
 from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
+from erbayes.engine.known_clusters import ClosedForm
 from erbayes.labels import Records
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
@@ -133,7 +134,8 @@ def versions(metric, by, prediction, labelled, units):
         ]
 
     touched = by.isin(reached(by))
-    limit = size[touched].max() if touched.any() else 0
+    seen = m_size[labelled][prediction[labelled].isin(reached(prediction))]
+    limit = max([*size[touched], *seen], default=0)
     cut = by.astype(str) + "/" + prediction.astype(str)
     untouched = (m_size > limit) & ~prediction.isin(reached(prediction))
     most = {c for c in by.unique() if untouched[by == c].mean() > 0.5}
@@ -199,6 +201,18 @@ def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
         assert reference.range[0] == counted.value(m.b3_precision) < 0.95 < reference.range[1]
     else:
         assert reference.unreached_share < 46 / sum(sizes)
+
+
+def test_single_records_are_no_parts_of_entities_that_predicted_clusters_show():
+    """Draws reach predicted clusters of every size, so that nothing of the single records is out of reach."""
+    metrics = [m.b3_precision, m.b3_recall, m.cluster_precision]
+    counted = second(pd.Series(np.arange(len(TRUTH)), TRUTH.index))
+    sizes = PREDICTION.map(PREDICTION.value_counts())
+    assert sizes[LABELS.index].max() == sizes.max()
+    position = counted.position(SAMPLE.units)
+    # the most influential predicted cluster counts as unreached all the same
+    shares = [counted.reference(metric, position).unreached_share for metric in metrics]
+    assert max(shares) < 2 * sizes.max() / len(TRUTH)
 
 
 @pytest.mark.parametrize(("records", "reached"), [(1, False), (2, True)])
@@ -597,6 +611,21 @@ def test_pseudo_draws_move_the_control_by_its_weight():
         np.testing.assert_allclose(found.cov[0, 0], np.sum(moves**2) / 2, rtol=1e-6)
 
 
+def test_repeats_that_do_not_count_are_no_draws_of_the_control():
+    """The change by a pseudo-draw is at most √(Σd⁴/Σd² + 3 Σd²/n), for the n draws that count."""
+    d, e = np.array([1.0, -1.0, 0.5, 0.0, 0.0]), np.array([0.9, -1.1, 0.4, 0.0, 0.0])
+    variance = StratifiedDraws(np.zeros(5, dtype=np.int64), np.ones(1))
+    reach, moved = np.array([[-9.0, 9.0]]), {}
+    for varying in (None, 5, 3):
+        effects = Effects(d[:, None], d[:, None], varying), Effects(e[:, None], e[:, None])
+        found = ControlVariate.of(*effects, reach, np.array([True]), variance)
+        moved[varying] = (found.cov - variance.covariance(found.residual))[0, 0]
+    for n in (5, 3):
+        square = np.sum(d**2)
+        np.testing.assert_allclose(moved[n], np.sum(d**4) / square + 3 * square / n)
+    assert moved[None] == moved[5]
+
+
 def test_links_beyond_the_draws_count_once():
     """The default interval allows for predicted links that no draw touches; with help, the range does."""
     draws = DRAWS[:20]
@@ -642,7 +671,11 @@ def test_the_prediction_itself_is_named():
     assert not second(PREDICTION.where(PREDICTION.index > 0, 10**6)).is_prediction, "one record is elsewhere"
     first, other = PREDICTION.unique()[:2]
     assert not second(PREDICTION.replace(other, first)).is_prediction, "two clusters are one"
-    found = helped(renamed, (*PR, m.inverse_purity))
+    metrics = *PR, m.inverse_purity, m.entities
+    found, default = helped(renamed, metrics), ClosedForm()(SAMPLE, metrics)
+    columns = ["estimate", "lower", "upper"]
+    pd.testing.assert_frame_equal(found.table()[columns], default.table()[columns])
+    np.testing.assert_array_equal(found.cov, default.cov)
     assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
     (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).alarms

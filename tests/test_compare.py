@@ -41,7 +41,7 @@ def test_each_prediction_as_by_itself_and_the_difference_paired():
         np.testing.assert_allclose(found.joint.cov[part, part], alone.cov, rtol=1e-8)
     table = found.differences()
     assert list(table.difference.unique()) == ["b - a"]
-    certain = found.subtract("a", "b").moves.certain
+    certain = found.subtract("a", "b").unseen.certain
     paired = found.joint.estimate[3:] - found.joint.estimate[:3]
     np.testing.assert_allclose(table.estimate, np.clip(paired, *certain.T), rtol=1e-14)
     # by the definition of the ratio's linearisation, draw by draw
@@ -73,7 +73,7 @@ def test_intervals_of_differences_hold_at_once():
     # the level of three differences lies between that of one and Bonferroni's, but for Monte Carlo error
     three = found.differences(1 - 0.049 / 3)
     certain = np.vstack(
-        [found.subtract(*pair).moves.certain for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
+        [found.subtract(*pair).unseen.certain for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
     )
     longer = (together.lower < alone.lower) | (together.lower == certain[:, 0])
     assert longer.all() and (together.lower >= three.lower).all()
@@ -106,9 +106,43 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
         .differences()
         .set_index("metric")
     )
-    assert table.se["hill1"] == 0
-    assert table.estimate["hill1"] == pytest.approx(0, abs=1e-9)
     assert table.se["pairwise-precision"] > 0
+
+
+TRUTH = [metric for metric in m.ALL if metric.group is m.definitions.Group.TRUTH]
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("engine", ["closed form", "jackknife", "bootstrap"])
+@pytest.mark.parametrize("metric", TRUTH, ids=str)
+def test_one_truth_has_one_number_whatever_is_predicted(metric, engine):
+    true = pd.Series(np.arange(600) // 2 - (np.arange(600) // 2) % 3 // 2)
+    predictions = {"a": true.where(true.index % 9 > 0, 9000 + true.index), "b": true}
+    drawn = true.iloc[np.random.default_rng(0).integers(0, len(true), 90)].tolist()
+    labels, design = true[true.isin(drawn)], eb.UniformRecords(drawn)
+    found = eb.compare(predictions, labels, design, [m.pairwise_recall, metric], engine=engine, rng=1)
+    columns = ["estimate", "lower", "upper"]
+    levels = found.levels().query("metric == @metric.name")[columns].to_numpy()
+    np.testing.assert_array_equal(levels[0], levels[1])
+    row = found.differences().set_index("metric").loc[metric.name]
+    assert (row[["estimate", "lower", "upper", "se" if "se" in row else "sd"]].fillna(0) == 0).all()
+    # the level is that of a prediction alone, of the one with fewer errors where it matters
+    if engine == "closed form":
+        alone = eb.estimate(true, labels, design, metric).table()[columns].to_numpy()[0]
+        np.testing.assert_allclose(levels[0], alone)
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+def test_the_number_of_entities_is_that_of_the_prediction_that_knows_it_best():
+    true = pd.Series(np.arange(600) // 3)
+    poor = true.where(true.index % 4 > 0, 9000 + true.index)
+    drawn = true.iloc[np.random.default_rng(1).integers(0, len(true), 90)].tolist()
+    given = true[true.isin(drawn)], eb.UniformRecords(drawn), ["entities", "mean-cluster-size"]
+    for predictions in ({"poor": poor, "good": true}, {"good": true, "poor": poor}):
+        found = eb.compare(predictions, *given)
+        assert found["poor"].estimate.prod() == pytest.approx(len(true))
+        for name in predictions:
+            np.testing.assert_allclose(found[name].interval(), eb.estimate(true, *given).interval())
 
 
 def test_what_is_left_out_is_counted():
@@ -189,6 +223,9 @@ def test_a_difference_has_no_sentence_of_a_metric():
     labels = truth[truth.isin(sorted(truth.unique())[:9])]
     both = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), CHOSEN)
     said = both.subtract("old", "new").sentence()
-    assert said.startswith("The estimate of the difference in pairwise-precision is ") and "right" not in said
+    assert (
+        said.startswith("The estimate of the difference in pairwise-precision is ")
+        and "of the links" not in said
+    )
     rand = both.subtract("old", "new").part([2]).sentence()
     assert "adjusted-rand" in rand and "are right" in both["new"].sentence()

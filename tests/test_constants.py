@@ -206,6 +206,7 @@ NEEDS_NONE = {
     "tree.TINY": "a limit of floats",
     "draws.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_draws)",
     "draws.STEEPEST": "a limit of skewness that multipliers of rare units would pass, which moves no covariance",
+    "unseen.ROUNDING": "a limit of rounding",
     "variance.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_design)",
 }
 """Why a constant needs no guard."""

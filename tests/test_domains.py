@@ -786,5 +786,5 @@ def test_differences_that_few_draws_show_or_none_have_the_interval_of_all_record
     np.testing.assert_allclose(precision, wanted(0, 0, 40 - split), atol=1e-12)
     # of all records labels settle ends, and of a group of them they settle none
     overall = comparison.differences().set_index("metric")[["estimate", "lower", "upper"]]
-    certain = comparison.subtract("old", "new").moves.certain[0]
+    certain = comparison.subtract("old", "new").unseen.certain[0]
     np.testing.assert_allclose(np.clip(recall, *certain), overall.loc["pairwise-recall"], rtol=1e-12)

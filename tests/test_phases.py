@@ -36,11 +36,15 @@ def labelled(clusters, records):
 
 def sample_of(clusters, records, prediction=PREDICTION):
     """Each draw counts as often as it was made, as in two phases."""
+    return as_drawn(clusters, records, prediction).with_repeats
+
+
+def as_drawn(clusters, records, prediction=PREDICTION):
     labels, design = labelled(clusters, records)
-    return eb.Sample(eb.measure(prediction, labels), design).with_repeats
+    return eb.Sample(eb.measure(prediction, labels), design)
 
 
-SAMPLE = sample_of(TRUTH, RECORDS[:150])
+SAMPLE = as_drawn(TRUTH, RECORDS[:150])
 
 
 # All samples
@@ -226,7 +230,7 @@ def test_the_door_reports_and_pictures_take_them():
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     found = eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
     one = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))
-    sample = sample_of(TRUTH, RECORDS[:150])
+    sample = as_drawn(TRUTH, RECORDS[:150])
     pd.testing.assert_frame_equal(found.table(), one(sample, PR).table())
     assert {"lambda", "correlation", "equivalent_labels"} <= set(found.table())
     assert "<th>two phases</th>" in report(sample, PR, engines={"two phases": one})

@@ -1,6 +1,6 @@
 """Pools of quantiles against quantiles by SciPy, and the pool of a size model with the closed form."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,9 @@ from erbayes import metrics as m
 from erbayes.engine import Resampled, Taylor
 from erbayes.engine.differences import subtract
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.engine.pool import POOLED, QUOTED, PooledDraws, as_quoted, pool_quantiles
+from erbayes.engine.pool import POOLED, QUOTED, PooledDifferences, PooledDraws, as_quoted, pool_quantiles
 from erbayes.metrics.intervals import HighestDensity
+from erbayes.metrics.unseen import Unseen
 from erbayes.study.populations import LogNormal, Merges, Splits, simulate
 from erbayes.units.shared import Overlaps
 
@@ -97,6 +98,56 @@ def test_chains_and_ranks_of_the_first_result_stay():
     assert pool.values.shape == (4, 250, 2) and pool.tree["posterior"].sizes["chain"] == 4
     np.testing.assert_array_equal(pool.flat.argsort(axis=0), draws.flat.argsort(axis=0))
     assert stats.spearmanr(pool.flat).statistic == pytest.approx(stats.spearmanr(draws.flat).statistic)
+
+
+def test_a_pool_has_the_certain_ends_of_all_and_the_largest_unreached_share():
+    """Ends that are certain by one result are so in the pool: .7 to .9 where one has these, and one .6 to 1."""
+    given = dict(mean=np.array([0.8]), cov=np.array([[0.04]]), df=np.array([np.inf]))
+    one, other = (
+        eb.metrics.Normal(
+            names=("x",), support=((0.0, 1.0),), unseen=Unseen(certain=ends, unreached_share=share), **given
+        )
+        for ends, share in (([[0.7, 0.9]], 0.3), ([[0.6, 1.0]], 0.0))
+    )
+    for results in ((one, other), (other, one)):
+        pool = pool_quantiles(results, rng=1)
+        np.testing.assert_allclose(pool.interval(), [[0.7, 0.9]])
+        np.testing.assert_allclose(pool.unseen.unreached_share, 0.3)
+        np.testing.assert_allclose(pool.sd, 0.1)
+
+
+def test_what_is_quoted_is_cut_once():
+    """Labels leave .93 or less, below the estimate of the closed form; the interval moves there once."""
+    closed = eb.metrics.Normal(
+        names=("x",),
+        mean=np.array([0.95]),
+        cov=np.array([[1e-4]]),
+        df=np.array([np.inf]),
+        support=((0.0, 1.0),),
+        unseen=Unseen(certain=np.array([[0.7, 0.93]])),
+    )
+    quoted = as_quoted(closed, (1, 50), rng=1)
+    np.testing.assert_array_equal(quoted.interval(), closed.interval())
+    np.testing.assert_array_equal(quoted.estimate, closed.estimate)
+    assert quoted.interval()[0, 0] < quoted.estimate[0] == 0.93
+    pooled = replace(quoted, origin=(POOLED,), values=quoted.values - 0.01)
+    of_both = np.ones((1, 1), dtype=bool)
+    found = PooledDifferences.of(replace(pooled.posterior, centre=closed.mean), closed, pooled, of_both)
+    own, alone = np.quantile(quoted.flat, 0.025), replace(closed, unseen=Unseen()).interval()[0, 0]
+    np.testing.assert_allclose(found.interval(), [[0.65 * own + 0.35 * alone - 0.02, 0.93]])
+
+
+def test_a_pooled_difference_is_in_its_interval():
+    """The estimate of the model's draws is 1, beyond the ends of both members."""
+    closed = normal(0.0, 0.1)
+    drawn = replace(gamma_draws(), values=gamma_draws().values * 0.01, centre=np.array([1.0]))
+    joint = PooledDraws(*list_fields(drawn), origin=(POOLED,), model=drawn.values, spans=np.array([False]))
+    found = PooledDifferences.of(drawn, closed, joint, np.ones((1, 1), dtype=bool))
+    assert found.interval()[0, 1] == found.estimate[0] == 1
+
+
+def list_fields(draws):
+    return draws.names, draws.values, draws.support, draws.centre
 
 
 def test_a_sample_without_errors_counts_its_end():

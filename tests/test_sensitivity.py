@@ -320,9 +320,9 @@ def test_an_end_of_a_difference_is_certain_where_imputations_agree():
     plain = answer(SHEET.labels, DESIGN)
     ends = np.array([[-0.1, 0.2], [-0.3, 0.4]])
     fits = [
-        replace(plain, moves=replace(plain.moves, certain=end)) for end in (ends, ends * [[1], [2]], ends)
+        replace(plain, unseen=replace(plain.unseen, certain=end)) for end in (ends, ends * [[1], [2]], ends)
     ]
-    assert pool(fits, plain).both.moves.certain.tolist() == [[-0.1, 0.2], [-np.inf, np.inf]]
+    assert pool(fits, plain).both.unseen.certain.tolist() == [[-0.1, 0.2], [-np.inf, np.inf]]
 
 
 # Rates

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import erbayes as eb
+from erbayes.metrics import Draws, Normal
 from erbayes.metrics import definitions as d
-from erbayes.metrics.unseen import Unseen
+from erbayes.metrics.unseen import Unseen, round_outward
 
 SETTLED = (
     d.pairwise_precision, d.pairwise_recall, d.pairwise_f1, d.pairwise_f(2), d.jaccard, d.fowlkes_mallows, d.rand,
@@ -160,7 +161,48 @@ def test_intervals_move_with_their_estimate_and_are_cut():
     x, bounds = np.array([0.93, 0.5, 0.99]), np.array([[0.9, 0.96], [0.4, 0.6], [0.95, 1.0]])
     np.testing.assert_allclose(seen.nearest(x), [0.92, 0.5, 0.92])
     # the third would have no length if it were cut alone
-    np.testing.assert_allclose(seen.cut(x, bounds), [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92]])
+    nearest, cut = seen.cut(x, bounds)
+    np.testing.assert_array_equal(nearest, seen.nearest(x))
+    np.testing.assert_allclose(cut, [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92]])
+
+
+def test_what_is_cut_twice_is_cut_once():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x, bounds, certain = (rng.uniform(size=shape) for shape in (4, (4, 2), (4, 2)))
+        seen = Unseen(certain=np.sort(certain, axis=1))
+        once = seen.cut(x, np.sort(bounds, axis=1))
+        for one, other in zip(seen.cut(*once), once, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_certain_ends_allow_for_rounding_and_0_is_exact():
+    ends = np.array([[0.1 + 0.2, 0.3], [0.0, 0.0], [-np.inf, 2000.0]])
+    rounded = round_outward(ends)
+    assert rounded[0, 0] < 0.3 < rounded[0, 1] < 0.1 + 0.2 + 1e-14
+    np.testing.assert_array_equal(rounded[1], [0, 0])
+    np.testing.assert_array_equal(rounded[2, 0], -np.inf)
+    np.testing.assert_allclose(rounded[2, 1], 2000)
+    assert rounded[2, 1] > 2000
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_check_at_an_end_that_is_certain_is_not_decided_by_rounding(sign):
+    """Precision lies between .9 and 1, so that it is not below .9, nor above 1 less what rounding takes."""
+    pairs = {i: i // 2 for i in range(20)}
+    sample = eb.Sample(eb.measure(pairs, {i: i // 2 for i in range(18)}), eb.UniformClusters(10))
+    found = eb.labels.check(sample, {"pairwise-precision": np.nextafter(0.9, sign)})
+    assert found.verdicts[0].value == "holds"
+
+
+def test_a_standard_error_is_at_most_half_of_what_is_certain():
+    certain = Unseen(certain=np.array([[0.7, 0.8], [0.8, 0.8], [-np.inf, np.inf]]))
+    given = dict(names=("a", "b", "c"), support=((0.0, 1.0),) * 3, unseen=certain)
+    normal = Normal(mean=np.full(3, 0.75), cov=0.04 * np.eye(3), df=np.full(3, 9.0), **given)
+    values = np.tile([[0.55], [0.95]], (1, 300, 3)).reshape(1, -1, 3)
+    for found in (normal, Draws(values=values, **given)):
+        np.testing.assert_allclose(found.sd, [0.05, 0, 0.2], rtol=1e-3)
+        np.testing.assert_allclose(found.uncut_sd, 0.2, rtol=1e-3)
 
 
 def differences(truth, first, second, labelled):
@@ -168,7 +210,7 @@ def differences(truth, first, second, labelled):
     labels = {i: truth[i] for i in range(len(truth)) if truth[i] in labelled}
     predictions = {"first": dict(enumerate(first)), "second": dict(enumerate(second))}
     compared = eb.compare(predictions, labels, eb.UniformRecords(), COMPARED)
-    ends = compared.subtract("first", "second").moves.certain
+    ends = compared.subtract("first", "second").unseen.certain
     return dict(zip([m.name for m in COMPARED], ends.tolist(), strict=True))
 
 
@@ -191,7 +233,13 @@ def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
     ends = differences(truth, first, second, labelled)
     one, other = (enumerate_ends(truth, p, labelled) for p in (first, second))
     for name, (least, most) in ends.items():
-        change = np.subtract(other[name], one[name])
+        change, x, y = (
+            np.subtract(other[name], one[name]),
+            *(certain(truth, p, labelled)[name] for p in (first, second)),
+        )
+        # no wider than what each prediction alone leaves possible
+        assert least >= np.maximum(y[0], 0) - np.minimum(x[1], 1) - 1e-12
+        assert most <= np.minimum(y[1], 1) - np.maximum(x[0], 0) + 1e-12
         if not np.isnan(change).any():
             assert least - 1e-12 <= change.min()
             assert change.max() <= most + 1e-12
@@ -200,7 +248,7 @@ def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_certain_ends_of_a_difference_by_hand():
     second = [0, 0, 0, 1, 1, 2, 2, 2]
-    expected = {(0,): ((4 / 35, 18 / 35), (2 / 13, 0.8)), (0, 1): ((4 / 35, 16 / 35), (2 / 7, 2 / 3))}
+    expected = {(0,): ((4 / 35, 18 / 35), (2 / 13, 0.8)), (0, 1): ((4 / 35, 16 / 35), (0.4, 2 / 3))}
     for labelled, (precision, recall) in expected.items():
         ends = differences(TRUTH, PREDICTION, second, labelled)
         assert ends["pairwise-precision"] == pytest.approx(precision, abs=1e-4)

@@ -106,6 +106,28 @@ def test_shares_of_one_have_limits_and_errors():
     assert Study(runs, 0.9).against("a").coverage_mcse.iloc[0] == pytest.approx(np.sqrt(2 / 32 / 32))
 
 
+def test_a_bound_that_misses_by_rounding_covers():
+    truth = pd.Series(np.tile([0.3, 0.6, 900.0], 20))
+    runs = simulated(30).assign(truth=truth, estimate=truth + 0.1, lower=0.0)
+    exact, rounded, missed = (runs.assign(upper=truth * x) for x in (1.0, 1 - 3e-16, 1 - 1e-6))
+    pd.testing.assert_frame_equal(Study(exact, 0.9).table(), Study(rounded, 0.9).table())
+    pd.testing.assert_series_equal(Study(exact, 0.9).pit(), Study(rounded, 0.9).pit())
+    assert (Study(rounded, 0.9).table()[["coverage", "missed_below"]] == [1, 0]).all(axis=None)
+    assert (Study(rounded, 0.9).against("a")["coverage"] == 0).all()
+    assert (Study(missed, 0.9).table()[["coverage", "missed_below"]] == [0, 1]).all(axis=None)
+
+
+def test_without_a_pair_there_is_no_error_and_a_reference_may_never_err():
+    runs = simulated(40)
+    right = runs["estimator"] == "a"
+    never = Study(runs.assign(estimate=runs["estimate"].mask(right, runs["truth"])), 0.9)
+    row, own = never.against("a").iloc[0], never.table().query("estimator == 'b'").iloc[0]
+    assert row.rmse == own.rmse and row.rmse_mcse == pytest.approx(own.rmse_mcse)
+    none = Study(runs.assign(estimate=runs["estimate"].mask(right)), 0.9).against("a").iloc[0]
+    errors = [name for name in none.index if name.endswith("_mcse")]
+    assert none.pairs == 0 and none[errors].isna().all()
+
+
 def test_the_weighted_interval_score_by_hand():
     one = simulated(1, estimators=("a",)).assign(truth=0.5, estimate=0.6, lower=0.55, upper=0.9)
     one[["lower_0.5", "upper_0.5"]] = 0.57, 0.7

@@ -245,8 +245,10 @@ def test_what_both_predictions_share_bounds_a_difference_in_precision():
     new = np.where((pairs < 4400) | (pairs >= 4449), pairs, 10**5 + records)
     labels = pd.Series(pairs)[pairs < 8]
     found = subtract({"old": pd.Series(old), "new": pd.Series(new)}, labels, P)
-    np.testing.assert_allclose(found.moves.certain, [[-0.1143, 0.1143]], atol=2e-4)  # and four labelled pairs
-    np.testing.assert_array_equal(found.interval(), found.moves.certain)  # eight draws know less
+    np.testing.assert_allclose(
+        found.unseen.certain, [[-0.1143, 0.1143]], atol=2e-4
+    )  # and four labelled pairs
+    np.testing.assert_array_equal(found.interval(), found.unseen.certain)  # eight draws know less
 
 
 def label_all(n):
@@ -270,7 +272,7 @@ def test_no_labelling_makes_a_difference_beyond_its_certain_ends():
             metric for metric in METRICS if metric is not P or min(count_links(p.tolist()) for p in pair)
         ]
         predictions = {name: pd.Series(p) for name, p in zip("ab", pair, strict=True)}
-        ends = subtract(predictions, pd.Series(0, range(1)), metrics).moves.certain
+        ends = subtract(predictions, pd.Series(0, range(1)), metrics).unseen.certain
         alone = [t for t in truths if (t == t[0]).sum() == 1]  # the first record has a label, and no other
         for metric, (least, most) in zip(metrics, ends, strict=True):
             moved = [value(metric, pair[1], t) - value(metric, pair[0], t) for t in alone]
@@ -475,7 +477,7 @@ def test_a_difference_is_that_of_plain_python(design, known):
         comparison = replace(comparison, overlaps=Overlaps(()))
     table, certain = (
         comparison.differences().set_index("metric"),
-        comparison.subtract("old", "new").moves.certain,
+        comparison.subtract("old", "new").unseen.certain,
     )
     singles = np.moveaxis(comparison.joint.unseen.certain.reshape(2, -1, 2), 0, 1)
     for metric, ends, single in zip(METRICS, certain, singles, strict=True):
@@ -500,6 +502,38 @@ def test_swapped_predictions_have_minus_the_limits(design):
     )
     np.testing.assert_allclose(there.interval(), -back.interval()[:, ::-1], rtol=1e-12)
     np.testing.assert_allclose(there.mean, -back.mean, rtol=1e-12)
+
+
+def test_links_of_both_that_one_prediction_reaches_count_in_both_directions():
+    """Draws touch a cluster of 5 records in one prediction alone; the 4 records that both join are in neither."""
+    one = pd.Series([*[0] * 5, *[1] * 4, *range(2, 14)])
+    other = pd.Series([*[0] * 3, *[20] * 2, *[1] * 4, *range(2, 14)])
+    labels = pd.Series([*[0] * 3], range(3))
+    there, back = (
+        subtract(dict(order), labels, [P])
+        for order in ([("a", one), ("b", other)], [("b", other), ("a", one)])
+    )
+    assert there.moves.parts[0, :, 2].max() > 0
+    np.testing.assert_allclose(there.moves.parts[0, :, 2], back.moves.parts[0, ::-1, 2], rtol=1e-12)
+
+
+class Uncounted:
+    """An engine of a user, which says nothing of draws."""
+
+    def paired(self, samples, metrics, rng=None):
+        found = eb.engine.Taylor().paired(samples, metrics)
+        values = {name: getattr(found, name) for name in ("names", "mean", "cov", "df", "support")}
+        return eb.metrics.Normal(**values)
+
+    __call__ = eb.engine.Taylor.__call__
+
+
+def test_an_engine_that_counts_no_draws_has_differences_that_no_draw_shows():
+    good = {name: p.where((TRUTH >= 15) & (p >= 15), TRUTH) for name, p in PREDICTIONS.items()}
+    for rule in (eb.UniformRecords(), eb.UniformClusters()):
+        found = eb.compare(good, TRUTH[TRUTH < 15], rule, METRICS, engine=Uncounted()).differences()
+        np.testing.assert_array_equal(found.estimate, 0)
+        assert (found.lower < 0).all() and (found.upper > 0).all()
 
 
 def test_a_prediction_does_not_differ_from_itself():
@@ -542,7 +576,7 @@ def test_a_difference_lies_in_its_interval_and_at_certain_ends_at_most():
             comparison.subtract("old", "new"),
             np.diff(comparison.joint.mean.reshape(2, -1), axis=0)[0],
         )
-        (low, high), (least, most) = found.interval().T, found.moves.certain.T
+        (low, high), (least, most) = found.interval().T, found.unseen.certain.T
         assert (low <= found.mean).all() and (found.mean <= high).all() and (low < high).all()
         beyond += ((plain < least) | (plain > most)).sum()
     assert beyond > 5
@@ -600,6 +634,16 @@ def test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_
     )
     row = both.differences().iloc[0]
     assert row.kind == ("gains and losses" if kind == "Beta" else "equal-tailed") and row.upper > row.lower
+
+
+def test_a_bootstrapped_difference_counts_repeats_as_the_bootstrap_does():
+    drawn = [*range(20), *range(20)]
+    labels, rule = TRUTH[TRUTH < 20], eb.UniformRecords(drawn)
+    good = {name: p.where((TRUTH >= 9) & (p >= 9), TRUTH) for name, p in PREDICTIONS.items()}
+    resampled = eb.compare(good, labels, rule, [R], engine=Resampled(), rng=1).subtract("old", "new")
+    counted = eb.compare(good, labels, eb.design.WithRepeats(rule), [R]).subtract("old", "new")
+    assert 0 < resampled.moving[0] < 5
+    np.testing.assert_allclose(resampled.fit.moves.step, counted.moves.step, rtol=1e-3)  # first order
 
 
 # Results by component

@@ -17,7 +17,7 @@ from .._internal.errors import PACKAGE, Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import Engine, need_paired
+from ..engine.contract import Engine, estimate_paired, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
 from ..engine.named import find_engine
@@ -190,8 +190,10 @@ def compare(
         that they share.
     engine : Engine or str, optional
         A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the
-        estimate that it has there with this seed. Differences of a size model or pool average the quantiles
-        of its draws and of the closed form, or span both. `"advised"` takes one engine for all predictions.
+        estimate that it has there with this seed, but for metrics of the truth alone, such as the number of
+        entities: all have that of the prediction with the least relative standard error. Differences of a
+        size model or pool average the quantiles of its draws and of the closed form, or span both.
+        `"advised"` takes one engine for all predictions.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
@@ -364,7 +366,7 @@ def compare_counted(
 ) -> Comparison:
     """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
-    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
+    joint = estimate_paired(need_paired(find_engine(engine)), samples, metrics, rng)
     first = samples[0].units
     left_out = first.unmatched if common and first.population is not None else 0
     return Comparison(tuple(units), tuple(metrics), joint, samples, overlaps, left_out)

@@ -20,7 +20,7 @@ from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
-from ..engine.known_clusters import find_better, put_in_place
+from ..engine.known_clusters import improve_counts
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..large.sums import scan_features
@@ -272,8 +272,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     )
     of_each = [statistic.metric for statistic in fitted.statistics for _ in statistic.names]
     if not any(fitted.values):  # numbers of all entities are those of `estimate`
-        better = list(find_better(sample, fit, dict(enumerate(of_each))))
-        fit = put_in_place(fit, variate.residual, better, sample)
+        fit, _ = improve_counts(sample, fit, variate.residual, of_each)
     gained = fit.moves.there
     corrected = Corrected(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},

@@ -27,7 +27,7 @@ from .._internal.digits import tell_apart
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import Engine, need_paired
+from ..engine.contract import Engine, estimate_paired, need_paired
 from ..engine.named import find_engine
 from ..engine.pool import PooledDraws
 from ..large import DuckDB
@@ -408,7 +408,7 @@ def thresholds(
     for alarm in table.alarms(labels):
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
-    joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
+    joint = estimate_paired(need_paired(find_engine(engine)), samples, _with_defined(metrics), rng)
     return _warn_of(_make_curve(levels, metrics, joint, samples))
 
 

@@ -26,6 +26,7 @@ from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
+from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.uncertain import Normal, stacked
 from ..units.frame import framed
@@ -171,9 +172,9 @@ class Assisted:
         linearised = Linearised.of(sample, resolve_metrics(metrics))
         for second in self.counted:
             if (position := second.position(sample.units)) is not None:
-                return correct(
-                    linearised, _make_control(linearised, second, position), sample.expansion.variance
-                )
+                control = _make_control(linearised, second, position)
+                default = ClosedForm()(sample, linearised.metrics)
+                return correct(linearised, control, sample.expansion.variance, default)
         raise DataError(
             "no second clustering was counted with the prediction and the labels of this sample: make "
             "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, coun
 from ..engine.fitted import fit_sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Normal
+from ..metrics.unseen import map_components
 from .estimates import AssistedEstimates
 from .reference import Reference
 from .second import ChangedShare
@@ -113,9 +115,12 @@ class ControlMetrics:
 
 
 def correct(
-    target: Linearised, control: ControlMetrics, variance: Variance
+    target: Linearised, control: ControlMetrics, variance: Variance, default: Normal
 ) -> tuple[AssistedEstimates, FloatArray]:
-    """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k)."""
+    """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k).
+
+    Metrics that the control does not help are those of `default`.
+    """
     notes = [why or reason for why, reason in zip(target.explain(), control.reasons, strict=True)]
     usable = np.array([not why for why in notes])
     variate = ControlVariate.of(
@@ -125,7 +130,7 @@ def correct(
     shift, between, unreached = _compare_with_reference(target, control, variate.weight)
     # unreached clusters have the variance of a uniform distribution between both cases
     cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
-    fit = _shift_fit(target, variate, shift, cov)
+    fit = _take_default(_shift_fit(target, variate, shift, cov), default, ~assisted)
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},
         second=control.name,
@@ -134,7 +139,7 @@ def correct(
         skew=variate.skew,
         correlation=variate.correlation,
         equivalent_labels=count_equivalent_labels(
-            len(target.effects.change), np.diagonal(target.fit.cov), np.diagonal(fit.cov)
+            len(target.effects.change), np.diagonal(default.cov), np.diagonal(fit.cov)
         ),
         unreached_share=unreached,
         changed=control.changed,
@@ -161,6 +166,24 @@ def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, c
             reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
             unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),  # `between` has it for these
         ),
+    )
+
+
+def _take_default(fit: Normal, default: Normal, alone: BoolArray) -> Normal:
+    """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
+
+    def choose(axes: Sequence[int], own: Any, other: Any) -> Any:
+        if isinstance(own, tuple):
+            return tuple(
+                theirs if lone else mine for lone, mine, theirs in zip(alone, own, other, strict=True)
+            )
+        return np.where(alone.reshape(-1, *[1] * (-1 - axes[0])), other, own)
+
+    before, after = np.diagonal(fit.cov), np.where(alone, np.diagonal(default.cov), np.diagonal(fit.cov))
+    scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+    both = np.logical_and.outer(alone, alone)
+    return map_components(
+        choose, fit, default, cov=np.where(both, default.cov, fit.cov * np.outer(scale, scale))
     )
 
 

@@ -60,9 +60,11 @@ def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatAr
     return np.unique(of_pair[most])
 
 
-def mark_possible_parts(units: Units, clusters: Units, mine: BoolArray, limit: float) -> BoolArray:
-    """Return whether each cluster may be a part of an unreached entity above `limit`, (clusters,)."""
-    predicted = find_reached(units, mine, units.cluster, units.m)
+def mark_possible_parts(clusters: Units, predicted: IntArray, limit: float) -> BoolArray:
+    """Return whether each cluster may be a part of an entity above `limit`, (clusters,).
+
+    That is in predicted clusters other than those that units reach, `predicted`.
+    """
     far = (clusters.m > limit) & ~np.isin(clusters.cluster, predicted)
     inside = np.bincount(clusters.unit, clusters.n * far, len(clusters))
     return np.asarray(2 * inside > clusters.size)
@@ -148,8 +150,12 @@ class FullCount:
         mine, size = np.isin(units.unit, position), self.clusters.size
         reached = np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
-        limit = float(size[reached].max(initial=0))
-        larger = (size > limit) | mark_possible_parts(units, self.clusters, mine, limit)
+        predicted = find_reached(units, mine, units.cluster, units.m)
+        # an entity as large as a predicted cluster that units reach is seen, also if the second clustering
+        # has none as large
+        seen = mine & np.isin(units.cluster, predicted)
+        limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
+        larger = (size > limit) | mark_possible_parts(self.clusters, predicted, limit)
         return reached, larger & ~reached
 
     def reference(self, units: Units, metric: Metric, position: IntArray) -> Reference:

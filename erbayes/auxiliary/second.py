@@ -118,11 +118,6 @@ class Second:
         )
 
     @property
-    def count(self) -> FloatArray:
-        """Return 1 for each cluster, (clusters,), by which size models weight them."""
-        return np.ones(len(self.whole))
-
-    @property
     def is_prediction(self) -> bool:
         """Return True if this is the prediction itself: each cluster is an entire predicted cluster."""
         return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
@@ -193,8 +188,8 @@ class Second:
         """Return the value of a metric by the second clustering, and its share that no draw reaches.
 
         A unit reaches the clusters with which it shares most records of the unit or of the cluster. Let L be
-        the number of records of the largest cluster that a unit at `position` reaches. Unreached are, of the
-        others,
+        the number of records of the largest cluster that a unit at `position` reaches, or of the largest
+        predicted one that it reaches likewise, if this is larger. Unreached are, of the others,
 
         - those larger than L;
         - those most of whose records are in predicted clusters that are larger than L and that no unit

@@ -31,6 +31,7 @@ from ..design import UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..design.variance import StratifiedDraws
+from ..engine.known_clusters import ClosedForm
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
@@ -57,13 +58,14 @@ class TwoPhase:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         need_sample(sample)
+        default, metrics = sample, resolve_metrics(metrics)
         sample, entire_sample = sample.with_repeats, self.cheap.with_repeats
         for one, which in ((sample, "careful"), (entire_sample, "cheap")):
             _need_ordered(one, which)
         _need_one_prediction(sample, entire_sample)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, entire_sample, position)
-        target, variance = Linearised.of(sample, resolve_metrics(metrics)), sample.expansion.variance
+        target, variance = Linearised.of(sample, metrics), sample.expansion.variance
         part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(entire_sample, target.metrics)
@@ -80,7 +82,7 @@ class TwoPhase:
             _count_changes(self.cheap, position),
             error,
         )
-        return correct(target, control, variance)[0]
+        return correct(target, control, variance, ClosedForm()(default, metrics))[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.uncertain import Explorable
-from ..metrics.unseen import UNSETTLED
+from ..metrics.unseen import UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
@@ -243,7 +243,7 @@ class Sample(Explorable):
         for j, metric in enumerate(metrics):
             if metric.support == UNIT and metric.group is not Group.OTHER and self.settled:
                 ends[..., j, :] = _find_ends(metric, self.settled, ends[..., j, :])
-        return ends
+        return round_outward(ends)
 
     def known(self, total: Known) -> float:
         """Return a total that the prediction fixes, or raise NotIdentified."""

@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, need_object
 from ..design.sample import Sample
-from ..metrics.definitions import Metric
+from ..metrics.definitions import Group, Metric
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal
 
@@ -122,6 +122,28 @@ def need_paired(engine: Engine) -> Paired:
             "`paired`. Those that have a name have one, as Taylor has"
         )
     return engine
+
+
+def estimate_paired(
+    engine: Paired, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
+) -> Normal | Draws:
+    """Return all metrics of the first sample, then of the second, and so on, jointly, by one engine.
+
+    A metric of the truth alone is one number, whatever is predicted. All predictions have it from the one
+    that estimates it with the least relative standard error, the same one for a count of entities and for
+    their mean size, so that levels agree, and remain those of one prediction alone.
+    """
+    joint, k = engine.paired(samples, metrics, rng), len(metrics)
+    truth = [j for j, metric in enumerate(metrics) if metric.group is Group.TRUTH]
+    if not truth:
+        return joint
+    take = np.arange(len(samples) * k).reshape(-1, k)
+    of_truth = joint.part(take[:, truth].ravel().tolist())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.diagonal(of_truth.cov) / of_truth.estimate**2
+    best = np.nan_to_num(relative, nan=np.inf).reshape(-1, len(truth)).argmin(axis=0)
+    take[:, truth] = best * k + truth
+    return joint.part(take.ravel().tolist())
 
 
 def records_of(sample: Sample) -> tuple[pd.Series, pd.Series]:

@@ -30,7 +30,7 @@ from ..metrics.definitions import (
 )
 from ..metrics.moves import Moves
 from ..metrics.uncertain import Draws, Normal, stacked
-from ..metrics.unseen import Unseen
+from ..metrics.unseen import Unseen, round_outward
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
@@ -93,7 +93,8 @@ def subtract(
     if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
         return drawn
     fit = move(joint.fit, [sample.with_repeats for sample in samples])
-    return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
+    unseen = Unseen(certain=fit.unseen.certain)
+    return replace(drawn, centre=fit.mean, unseen=unseen, fit=fit, moving=fit.moves.moving)
 
 
 def _move(
@@ -118,9 +119,8 @@ def _move(
         fpc=theta,
         df=difference.df,
     )
-    unseen = Unseen(effective=effective, unreached_share=unreached_share)
-    moves = replace(moves, certain=certain, parts=parts)
-    return replace(difference, mean=D, unseen=unseen, moves=moves)
+    unseen = Unseen(effective=effective, unreached_share=unreached_share, certain=certain)
+    return replace(difference, mean=D, unseen=unseen, moves=replace(moves, parts=parts))
 
 
 def _find_equal(first: Fitted, second: Fitted) -> BoolArray:
@@ -178,15 +178,14 @@ def _find_certain_ends(first: _Side, second: _Side, overlaps: Overlaps, pair: tu
     if not BOUNDED_BY_LABELS.isdisjoint(first.draws.metrics):
         settled = _bound_by_labels(first.draws.sample, second.draws.sample, overlaps, pair)
     for j, metric in enumerate(first.draws.metrics):
+        bounds = settled.get(metric)
         if metric.group is Group.TRUTH:
-            ends[j] = 0.0
-        elif metric in settled:
-            ends[j] = settled[metric]
-        elif shared is not None and known[0] is not None and known[1] is not None:
+            bounds = 0.0, 0.0
+        elif bounds is None and shared is not None and known[0] is not None and known[1] is not None:
             bounds = _bound_by_shared(metric, known[0], known[1], shared)
-            if bounds is not None:
-                ends[j] = np.clip(ends[j], *bounds)
-    return np.asarray(ends)
+        if bounds is not None:
+            ends[j] = np.clip(ends[j], *bounds)
+    return round_outward(ends)
 
 
 def _bound_by_labels(

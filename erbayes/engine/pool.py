@@ -78,8 +78,9 @@ class PooledDraws(Draws):
         return np.asarray(self._replace_quoted(super(PooledDraws, self).uncut, lambda closed: closed.uncut))
 
     @property
-    def sd(self) -> FloatArray:
-        return np.asarray(self._replace_quoted(super(PooledDraws, self).sd, lambda closed: closed.sd))
+    def uncut_sd(self) -> FloatArray:
+        sd = super(PooledDraws, self).uncut_sd
+        return np.asarray(self._replace_quoted(sd, lambda closed: closed.uncut_sd))
 
     @property
     def cov(self) -> FloatArray:
@@ -95,7 +96,7 @@ class PooledDraws(Draws):
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
         bounds = super(PooledDraws, self)._bound(level, kind)
-        return np.asarray(self._replace_quoted(bounds, lambda closed: closed.interval(level)))
+        return np.asarray(self._replace_quoted(bounds, lambda closed: closed._bound(level, None)))
 
     def comes_from(self, origin: str) -> BoolArray:
         """Return which components have this origin, (k,)."""
@@ -156,7 +157,7 @@ class PooledDifferences(PooledDraws):
         """Return differences by draws of a model and by the closed form, of `parts`, (j, k), of a result."""
         quoted, spans = parts @ joint.comes_from(QUOTED), parts @ joint.spans
         pooled = ~quoted & np.array([not why for why in closed.reasons])
-        certain = np.where((pooled | quoted)[:, None], closed.moves.certain, UNSETTLED)
+        certain = np.where((pooled | quoted)[:, None], closed.unseen.certain, UNSETTLED)
         return cls(
             drawn.names,
             drawn.values,
@@ -171,15 +172,12 @@ class PooledDifferences(PooledDraws):
         )
 
     @property
-    def sd(self) -> FloatArray:
-        own, closed = super(PooledDifferences, self).sd, self.closed.sd
-        # no number between two ends has a larger one than half of their distance (Popoviciu)
-        return np.minimum(
-            self._pool(own, closed, np.maximum(own, closed)), np.ptp(self.unseen.certain, axis=-1) / 2
-        )
+    def uncut_sd(self) -> FloatArray:
+        own, closed = super(PooledDifferences, self).uncut_sd, self.closed.uncut_sd
+        return self._pool(own, closed, np.maximum(own, closed))
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        own, closed = super(PooledDifferences, self)._bound(level, kind), self.closed.interval(level)
+        own, closed = super(PooledDifferences, self)._bound(level, kind), self.closed._bound(level, None)
         widest = np.stack([np.minimum(own, closed)[:, 0], np.maximum(own, closed)[:, 1]], axis=-1)
         low, high = self._pool(own, closed, widest).T
         return np.stack([np.fmin(low, self.uncut), np.fmax(high, self.uncut)], axis=-1)

@@ -46,7 +46,7 @@ class Estimated(Protocol):
     @property
     def estimate(self) -> FloatArray: ...
     @property
-    def sd(self) -> FloatArray: ...
+    def uncut_sd(self) -> FloatArray: ...
     @property
     def df(self) -> FloatArray: ...
     @property
@@ -263,21 +263,20 @@ class BetaGamma(Distribution):
         return np.where(there, fit.moves.quantile(fit.mean, p, self.mass), quantiles)
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
-        """Return intervals (..., k, 2) that allow for the unreached share, cut to ends that are certain."""
+        """Return intervals (..., k, 2) that allow for the unreached share."""
         widened = allow_unreached(fit, bounds)
         there = fit.moves.there
         if not there.any():
             return widened
         moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
-        least, most = np.moveaxis(fit.moves.certain, -1, 0)[..., None]
-        return np.where(there[:, None], np.clip(moved, least, most), widened)
+        return np.where(there[:, None], moved, widened)
 
     def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         share = fit.unseen.weigh_pseudo_draws(self.mass)
         centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * fit.unseen.reach.sum(axis=-1)
-        spread = fit.sd**2 + fit.unseen.spread_pseudo_draws(self.mass)
+        spread = fit.uncut_sd**2 + fit.unseen.spread_pseudo_draws(self.mass)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
 
 
@@ -363,7 +362,9 @@ class Symmetric(Distribution):
         return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        step = fit.sd * compute_t_quantiles(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
+        step = fit.uncut_sd * compute_t_quantiles(
+            fit.df if self.df is None else np.full_like(fit.df, self.df), p
+        )
         quantiles = np.array(fit.mean + step)
         for j, support in enumerate(fit.support):
             scale, x = self.scale or natural_scale(support), fit.mean[..., j]
@@ -434,7 +435,7 @@ class Anytime:
 
     def bounds(self, result: Estimated, level: float) -> FloatArray:
         n = np.asarray(result.unseen.effective)
-        if (np.isinf(n) & (result.sd > 0)).any():
+        if (np.isinf(n) & (result.uncut_sd > 0)).any():
             raise DataError("Anytime needs the effective number of draws, which these estimates have not")
         tail = ndtr(-self.quantile(n, 1 - level))
         few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)

@@ -39,9 +39,9 @@ class Moves:
 
     `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
     how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
-    x; `certain` (k, 2): the least and the largest possible x; `parts` (k, 2, 3): how far the unreached share
-    can move x down and up. A component that is no such sum is NaN throughout. One that is a known total T
-    over such a sum, as a mean size is, has T in `over` (k,), which is NaN for the others.
+    x; `parts` (k, 2, 3): how far the unreached share can move x down and up. A component that is no such sum
+    is NaN throughout. One that is a known total T over such a sum, as a mean size is, has T in `over` (k,),
+    which is NaN for the others.
     """
 
     sums: FloatArray = by_component(-2)
@@ -50,7 +50,6 @@ class Moves:
     step: FloatArray = by_component(-2)
     df: FloatArray = by_component(-2)
     moving: FloatArray = by_component(-1)
-    certain: FloatArray = by_component(-2)
     parts: FloatArray = by_component(-3)
     over: FloatArray = by_component(-1)
 
@@ -78,7 +77,7 @@ class Moves:
         fpc: FloatArray,
         df: FloatArray,
     ) -> Moves:
-        """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or unreached.
+        """Return gains and losses of draws that move sums by d, (n, k), with nothing unreached.
 
         `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
         contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the
@@ -107,7 +106,6 @@ class Moves:
             step=step,
             df=np.minimum(df[:, None], of_each + FREE),
             moving=moving,
-            certain=np.tile([-np.inf, np.inf], (len(moving), 1)),
             parts=np.zeros((len(moving), 2, 3)),
             over=np.full_like(moving, np.nan),
         )
@@ -127,8 +125,8 @@ class Moves:
         turned = ~np.isnan(self.over)
         x, p = np.where(turned, self.over / x, x), np.where(turned, 1 - p, p)
         down, up = self._find_arms(np.minimum(p, 1 - p), mass)
-        x, least = np.where(p < 0.5, x - down, x + up), self.over / self.certain[..., 1]
-        return np.where(turned, self.over / np.where(x < least, least, x), x)
+        x = np.where(p < 0.5, x - down, x + up)
+        return np.where(turned, self.over / np.maximum(x, 1.0), x)  # a count of entities is 1 or more
 
     def _find_arms(self, tail: FloatArray, mass: float) -> tuple[FloatArray, FloatArray]:
         """Return the arms of x down and up at a probability of each tail, (..., k) each."""

@@ -177,9 +177,17 @@ class Estimates(Explorable):
         return self.unseen.nearest(self.uncut)
 
     @property
-    @abstractmethod
     def sd(self) -> FloatArray:
-        """Return standard errors, or standard deviations of draws, (..., k)."""
+        """Return standard errors, or standard deviations of draws, (..., k).
+
+        They are at most half of the distance of certain ends, between which no number has more (Popoviciu).
+        """
+        return np.asarray(np.minimum(self.uncut_sd, np.ptp(self.unseen.certain, axis=-1) / 2))
+
+    @property
+    @abstractmethod
+    def uncut_sd(self) -> FloatArray:
+        """Return standard errors, or standard deviations of draws, (..., k), as if labels settled nothing."""
 
     @property
     @abstractmethod
@@ -204,7 +212,7 @@ class Estimates(Explorable):
 
         They are cut to the support, and to the ends that are certain if the labels are right.
         """
-        return self.unseen.cut(self.uncut, self._bound(level, kind))
+        return self.unseen.cut(self.uncut, self._bound(level, kind))[1]
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
         """Return intervals, (..., k, 2), as if labels settled nothing."""
@@ -377,7 +385,7 @@ class Normal(Estimates):
         return bool(np.isinf(self.unseen.effective).all() and not (self._variance > 0).any())
 
     @property
-    def sd(self) -> FloatArray:
+    def uncut_sd(self) -> FloatArray:
         """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none."""
         variance = self._variance
         if (variance < 0).any() and all(self.reasons):
@@ -393,13 +401,13 @@ class Normal(Estimates):
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Return draws from the distributions of the intervals, joined by a normal copula, (1, number, k)."""
-        known = self.sd > 0
-        sd = np.where(known, self.sd, 1.0)
+        known = self.uncut_sd > 0
+        sd = np.where(known, self.uncut_sd, 1.0)
         correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
         value, vector = np.linalg.eigh(correlation)
         z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
         moving, support = self.moves.there, np.array(self.support)
-        ends = np.where(moving[:, None], self.moves.certain, support)
+        ends = np.where(moving[:, None], self.unseen.certain, support)
         values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
         unreached_share = np.where(moving, 0.0, self.unseen.unreached_share)
         unseen = Unseen(unreached_share=unreached_share, certain=self.unseen.certain)
@@ -451,7 +459,7 @@ class Contrast(Normal):
     weights: FloatArray = by_component(0)
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        sd, w = self.parts.sd, self.weights
+        sd, w = self.parts.uncut_sd, self.weights
         both = np.outer(sd, sd)
         # a part without a standard error has an arm all the same, which goes with no other
         r = np.divide(self.parts.cov, both, out=np.zeros_like(both), where=both > 0)
@@ -527,7 +535,7 @@ class Draws(Estimates):
         return np.atleast_2d(np.cov(self.flat, rowvar=False))
 
     @property
-    def sd(self) -> FloatArray:
+    def uncut_sd(self) -> FloatArray:
         """Return the standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 

@@ -24,6 +24,15 @@ NOTABLE = 0.1
 ignorance: interval scores were least with a tenth (benchmarks/unseen.md), which is also the bar of alarms."""
 UNSETTLED = np.array([-np.inf, np.inf])
 """Certain ends where labels settle nothing."""
+ULPS = 8 * np.finfo(float).eps
+"""Rounding of a certain end, over the end or over 1, since no formula of the true value differs by more."""
+ROUNDING = 1e-12
+"""Distance from an end of an interval, over the end or over 1, that is rounding. Such a value lies inside."""
+
+
+def round_outward(ends: FloatArray) -> FloatArray:
+    """Return certain ends, (..., k, 2), that rounding keeps on their side of the truth; 0 is exact."""
+    return np.asarray(ends + [-ULPS, ULPS] * np.where(ends == 0, 0.0, np.maximum(np.abs(ends), 1.0)))
 
 
 def by_component(*axes: int, **default: Any) -> Any:
@@ -93,14 +102,15 @@ class Unseen:
         """Return the certain values that are nearest to estimates x, (..., k)."""
         return np.asarray(np.clip(x, self.certain[..., 0], self.certain[..., 1]))
 
-    def cut(self, x: FloatArray, bounds: FloatArray) -> FloatArray:
-        """Return the intervals of estimates x, (..., k, 2), moved with them and cut to certain ends.
+    def cut(self, x: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest certain estimates, (..., k), and intervals, (..., k, 2), moved there and cut.
 
-        They contain what a cut alone would leave, which may have no length although nothing is certain
-        (docs/settled.md).
+        Intervals contain what a cut alone would leave, which may have no length although nothing is certain
+        (docs/settled.md). Both are returned, so that nothing moves twice: `cut(*cut(x, b))` is `cut(x, b)`.
         """
-        moved = bounds + (self.nearest(x) - x)[..., None]
-        return np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
+        nearest = self.nearest(x)
+        moved = bounds + (nearest - x)[..., None]
+        return nearest, np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
 
     def weigh_pseudo_draws(self, mass: float) -> FloatArray:
         """Return the mass of each of two pseudo-draws over the effective draws, (..., k).

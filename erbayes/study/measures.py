@@ -24,6 +24,7 @@ from .._internal.digits import round_to_error
 from .._internal.errors import DataError, head, import_extra
 from .._internal.latex import to_latex
 from ..metrics.uncertain import Pictured
+from ..metrics.unseen import ROUNDING
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -118,7 +119,7 @@ class Study(Pictured):
         gains, losses, n = (y.groupby(own["group"]).sum() for y in (change > 0, change < 0, known[SHARES]))
         p, q = (gains + 1) / (n + 2), (losses + 1) / (n + 2)
         least = ((p + q - (p - q) ** 2) / (n + 2)) ** 0.5
-        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, least)
+        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, least.where(n > 0))
         counts = self.table()[[*_find_keys(x), "failures"]].loc[values.index]
         counts["pairs"] = known["error"].groupby(own["group"]).sum()
         return counts.join(_alternate(own_values - values, errors)).reset_index(drop=True)
@@ -138,7 +139,7 @@ class Study(Pictured):
         If equal-tailed intervals are right at all levels, it is uniform on [0, 1]. It is a random point
         between the probabilities of the bounds next to the truth, as are ranks among equal draws.
         """
-        bounds = self.runs[name_bounds(self.levels)].to_numpy()
+        bounds = self._bounds.to_numpy()
         p = np.array([[(1 - level) / 2, (1 + level) / 2] for level in self.levels]).ravel()
         order, truth = np.argsort(p), self.runs["truth"].to_numpy()[:, None]
         bounds, p = bounds[:, order], np.concatenate([[0.0], p[order], [1.0]])
@@ -197,6 +198,13 @@ class Study(Pictured):
         return self.runs["estimate"].isna() | self.runs["truth"].isna()
 
     @property
+    def _bounds(self) -> pd.DataFrame:
+        """Return the bounds of each run, at the truth where they differ from it by rounding alone."""
+        bounds, truth = self.runs[name_bounds(self.levels)], self.runs["truth"]
+        near = bounds.sub(truth, axis=0).abs().le(ROUNDING * truth.abs().clip(lower=1), axis=0)
+        return bounds.mask(near, truth, axis=0)
+
+    @property
     def _bare(self) -> pd.Series:
         """Return whether each run has an estimate without an interval, where others of its cell have one."""
         bare = self.runs["lower"].isna() & ~self._failed
@@ -205,11 +213,11 @@ class Study(Pictured):
 
     def _measure(self) -> pd.DataFrame:
         """Return figures of each run whose means make the measures, NaN if it failed, and its `group`."""
-        runs, truth, scores = self.runs, self.runs["truth"], []
-        for level, (lower, upper) in zip(self.levels, batched(name_bounds(self.levels), 2), strict=True):
-            miss = np.maximum(runs[lower] - truth, 0) + np.maximum(truth - runs[upper], 0)
-            scores.append(runs[upper] - runs[lower] + 2 / (1 - level) * miss)
-        below, above, error = runs["upper"] < truth, runs["lower"] > truth, runs["estimate"] - truth
+        runs, bounds, truth, scores = self.runs, self._bounds, self.runs["truth"], []
+        for level, (lower, upper) in zip(self.levels, batched(bounds, 2), strict=True):
+            miss = np.maximum(bounds[lower] - truth, 0) + np.maximum(truth - bounds[upper], 0)
+            scores.append(bounds[upper] - bounds[lower] + 2 / (1 - level) * miss)
+        below, above, error = bounds["upper"] < truth, bounds["lower"] > truth, runs["estimate"] - truth
         figures = {"error": error, "square": error**2, "se": runs["se"], "coverage": ~below & ~above}
         figures |= {"missed_below": below, "missed_above": above, "width": runs["upper"] - runs["lower"]}
         figures["interval_score"] = scores[0]
@@ -239,7 +247,9 @@ def _linearise(x: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     mean, spread = values.loc[x["group"]].set_index(x.index), sd.loc[x["group"]].set_axis(x.index)
     influence = x[figures] - mean
     ratio = influence["se"] / spread - mean["se"] * (influence["error"] ** 2 - spread**2) / (2 * spread**3)
-    influence["square"] /= 2 * np.sqrt(mean["square"])
+    # where no run errs, the root of the mean square does not change with its weight
+    root = influence["square"] / (2 * np.sqrt(mean["square"]))
+    influence["square"] = root.where(mean["square"] > 0, influence["square"])
     influence["se"], values["se"], values["square"] = ratio, values["se"] / sd, np.sqrt(values["square"])
     names = {"error": "bias", "square": "rmse", "se": "se_ratio"}
     return values.rename(columns=names), influence.rename(columns=names)

@@ -13,7 +13,7 @@ import pandas as pd
 from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
 from ...design.sample import Sample
-from ...engine.contract import Engine, need_paired
+from ...engine.contract import Engine, estimate_paired, need_paired
 from ...engine.differences import subtract
 from ...engine.named import find_engine
 from ...metrics.columns import Links
@@ -125,7 +125,7 @@ def compare_by_domain(
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)
-    joint = paired.paired(samples, by_metric, rng)
+    joint = estimate_paired(paired, samples, by_metric, rng)
     if isinstance(joint, Normal):
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(places), len(settings.metrics))

@@ -97,7 +97,6 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
     )
     mean = map_components(average, *fits, undefined=undefined)
     unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
-    moves = _keep_agreed(mean.moves, [fit.moves for fit in fits])
     between = (1 + 1 / M) * np.atleast_2d(np.cov(x, rowvar=False))
     own, of_plain, of_labels = (np.diagonal(cov) for cov in (mean.cov, plain.cov, between))
     floor = np.sqrt(np.maximum(np.divide(of_plain, own, out=np.ones_like(own), where=own > 0), 1.0))
@@ -106,7 +105,7 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
     np.fill_diagonal(cov, np.fmax(np.diagonal(cov), of_plain + of_labels))
     total = np.diagonal(cov)
     df = _find_df(mean.df, of_labels, total, M)
-    both = replace(mean, cov=cov, df=df, unseen=unseen, moves=moves.inflated(total, own))
+    both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
     systematic = replace(
         mean.plain(),
         cov=between,
@@ -117,14 +116,13 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
     return ByError(systematic, both)
 
 
-def _keep_agreed[Known: (Unseen, Moves)](known: Known, of_each: Sequence[Known]) -> Known:
-    """Return what is known of components, certain only where all imputations of the labels agree.
+def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:
+    """Return what is unseen of components, certain only where all imputations of the labels agree.
 
     An end that is certain if some labels are right is none if these labels may be wrong.
     """
     ends = np.array([one.certain for one in of_each])
-    differ = ~np.isnan(ends[0]) & (ends != ends[0]).any(axis=0)
-    return replace(known, certain=np.where(differ, UNSETTLED, ends[0]))
+    return replace(unseen, certain=np.where((ends != ends[0]).any(axis=0), UNSETTLED, ends[0]))
 
 
 def _find_df(df: FloatArray, between: FloatArray, total: FloatArray, M: int) -> FloatArray:

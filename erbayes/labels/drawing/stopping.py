@@ -30,7 +30,7 @@ from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum,
 from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Pictured, reason_column
-from ...metrics.unseen import NOTABLE, UNSETTLED
+from ...metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
@@ -374,7 +374,7 @@ def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
 
 def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
     """Return the verdict of an interval, (2,)."""
-    lower, upper = bounds
+    lower, upper = bounds + ROUNDING * np.maximum(np.abs(bounds), 1.0)
     return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
 
 
