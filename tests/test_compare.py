@@ -53,7 +53,9 @@ def test_each_prediction_as_by_itself_and_the_difference_paired():
         e.append((top - top.sum() / bottom.sum() * bottom) / bottom.sum())
     d = e[1] - e[0]
     n = len(d)
-    assert found.subtract("a", "b").uncut_sd[0] == pytest.approx(np.sqrt(n / (n - 1) * (d**2).sum()), rel=1e-10)
+    assert found.subtract("a", "b").uncut_sd[0] == pytest.approx(
+        np.sqrt(n / (n - 1) * (d**2).sum()), rel=1e-10
+    )
 
 
 def test_intervals_of_differences_hold_at_once():
