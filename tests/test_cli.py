@@ -153,11 +153,11 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
         (
             "uniform-clusters --cluster nope",
-            "p.csv has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cl",
+            "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two, such as",
         ),
         (
             "uniform-clusters --cluster nope --memory-limit 1GB",
-            "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cluster",
+            "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: Columns",
         ),
         ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
         ("uniform-clusters --record nope", "no file that was read has a column 'nope', which --record names"),
@@ -641,7 +641,7 @@ def test_columns_are_read_in_either_order(folder, swapped, labels):
 def test_a_policy_is_offered_in_the_words_of_the_shell(folder):
     (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
     told = refused("estimate", "p.csv", "more.csv", "--design", "uniform-clusters")
-    assert told.endswith("choose a policy to go on: --missing omit, singleton or together\n")
+    assert told.endswith('missing="omit", "singleton" or "together" (--missing omit)\n')
 
 
 def test_all_records_of_edges_may_be_an_older_prediction(folder):
@@ -1113,9 +1113,9 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
         ),
         (
             "w.csv",
-            "name them: --record, --cluster, --entity; if rows are links between records, --edges makes",
+            "(--record, --cluster, --entity); if rows are links between records, Clustering.from_pairs (--edges)",
         ),
-        ("half.csv --missing error", "choose a policy to go on: --missing omit, singleton or together"),
+        ("half.csv --missing error", "choose a policy to go on: "),
     ],
 )
 def test_what_a_file_does_not_say_must_be_said(folder, args, message):
@@ -1142,7 +1142,7 @@ def test_a_database_needs_its_table(folder):
     duckdb = pytest.importorskip("duckdb")
     duckdb.connect("x.duckdb").close()
     message = refused("estimate", "x.duckdb", "l.parquet", "--design", "uniform-clusters")
-    assert message == "erbayes: x.duckdb is a DuckDB database; name its table: --table NAME\n"
+    assert message.startswith("erbayes: x.duckdb is a DuckDB database; ") and "(--table NAME)" in message
 
 
 @pytest.mark.parametrize(

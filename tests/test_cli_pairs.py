@@ -152,7 +152,7 @@ def test_doubts_are_said_once_in_the_words_of_the_shell():
     DRAWN.assign(same=same).to_csv("answers.csv", index=False)
     said = judge("answers.csv").stderr
     assert said.count("one wrong answer there decides recall") == 1
-    assert "caution: Most pairs" in said and "draw pairs from a file without the lowest scores." in said
+    assert "caution: Most pairs" in said and "(or of a file without the lowest scores)." in said
 
 
 def test_other_commands_say_who_reads_pairs():

@@ -111,7 +111,7 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     plain = table_of(run("edges.csv", *some))
     for source in (("edges.parquet",), ("edges.duckdb", "--table", "scored")):
         pd.testing.assert_frame_equal(table_of(run(*source, *some)), plain)
-    assert "name its table: --table NAME" in run("edges.duckdb", *some).stderr
+    assert "(--table NAME)" in run("edges.duckdb", *some).stderr
     named = ("--table", "scored", "--left", "l", "--right", "r")
     pd.testing.assert_frame_equal(table_of(run("edges.duckdb", *named, *some)), plain)
     drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
@@ -190,7 +190,7 @@ def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(fil
     table.rename(columns=dict(zip(SPLINK.values(), ("cluster_1", "cluster_2", "x"), strict=True))).to_csv(
         "r.csv"
     )
-    assert "name the column of each: --at 0.9=COLUMN,0.5=ANOTHER" in run("r.csv", *some).stderr
+    assert "(--at 0.9=COLUMN,0.5=ANOTHER)" in run("r.csv", *some).stderr
     assert "leave out --records" in run("clusters.csv", "--records", "ids.csv", *some).stderr
 
 

@@ -259,7 +259,7 @@ def test_columns_are_not_chosen_by_position(kind):
     with pytest.raises(
         eb.DataError,
         match=r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
-        r"the entity; choose two, such as table\[\['record', 'cluster'\]\]$",
+        r"the entity; choose two, such as table\[\['record', 'cluster'\]\] \(--record, --cluster, --entity\)$",
     ):
         eb.measure({"a": 1, "b": 1}, table)
     assert len(Clustering.of(table[["key", "who"]]).clusters) == 1

@@ -585,7 +585,7 @@ class TestFeatures:
     def test_records_that_the_prediction_lacks_are_refused_or_left_out(self):
         there = PREDICTION.drop(LABELS.index[:3])
         design = eb.UniformRecords(list(DRAWN))
-        with pytest.raises(eb.DataError, match=r"missing=Missing\.OMIT"):
+        with pytest.raises(eb.DataError, match='missing="omit"'):
             eb.impact(there, LABELS, design, "count")
         found = eb.impact(there, LABELS, design, "count", missing=eb.Missing.OMIT)
         left = eb.impact(there, LABELS.drop(LABELS.index[:3]), design, "count")
@@ -766,9 +766,9 @@ def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(fold
     assert "equivalent_labels" in found.stdout
     refused = run(folder, "clusters.csv", *SHELL[:-2])
     assert refused.exit_code == 2
-    assert "name it: --attributes TABLE" in refused.stderr
+    assert "(--attributes TABLE)" in refused.stderr
     unknown = run(folder, "clusters.csv", *SHELL, "--statistic", "mean(tall)")
-    assert "name it: --feature tall=tall:sum, or by mean" in unknown.stderr
+    assert "(--feature span=year:range)" in unknown.stderr
 
 
 def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():

@@ -202,15 +202,6 @@ def test_what_cannot_be_recalled(folder):
     assert run("estimate", "own.csv", "to-label", *named).exit_code == 0
 
 
-def test_messages_name_options_that_the_command_has_and_that_are_missing(folder):
-    end = "--design uniform-records --n 3 --seed 1 --output other".split()
-    assert refused("draw", "own.csv", *end).endswith("name them: --record, --cluster\n")
-    assert run("draw", "own.csv", "--cluster", "found", *end).exit_code == 0
-    assert "name them: --record, --cluster" in refused("draw", "own.csv", "--cluster", "fund", *end)
-    labels = ("new.csv", "--design", "uniform-records", "--record", "customer")
-    assert refused("estimate", "own.csv", *labels).endswith("name them: --cluster, --entity\n")
-
-
 def test_an_edited_call_is_a_fault(folder):
     """Another column would give another number, which no note excuses."""
     for key, value in {"cluster": "person", "prediction": "new.csv", "attributes": "own.csv"}.items():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 PACKAGE = (__file__.rpartition("_internal")[0],)
@@ -16,100 +13,118 @@ PACKAGE = (__file__.rpartition("_internal")[0],)
 
 
 class Remedy(Enum):
-    """Remedies of errors with arguments of Python, from which `erbayes.cli.remedies` makes options."""
+    """Remedies that end errors and alarms: each names what to do in Python and, in brackets, in a shell."""
 
-    MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    DIFFERING = "choose missing=Missing.COMMON to compare them on the records that they share"
-    COLUMNS = "choose two, such as table[['record', 'cluster']]"
-    ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
-    SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
+    MISSING = 'choose a policy to go on: missing="omit", "singleton" or "together" (--missing omit)'
+    DIFFERING = 'missing="common" (--missing common) compares them on the records that they share'
+    COLUMNS = "choose two, such as table[['record', 'cluster']] (--record, --cluster, --entity)"
+    ORDER = (
+        "if columns are in the other order, choose them: table[['record', 'cluster']] (--record, --cluster, "
+        "--entity)"
+    )
+    SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...) (--record, --cluster)"
     COVER = (
         "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
         "frame=the second clustering"
     )
-    LEAVE_OUT = "leave them out: missing=Missing.OMIT"
-    LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
+    LEAVE_OUT = 'leave them out: missing="omit" (--missing omit)'
+    LINKS = "if rows are links between records, Clustering.from_pairs (--edges) makes clusters of them"
     ANSWERS = (
         "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
         "of a list of true pairs erbayes.Clustering.from_pairs"
     )
-    SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
-    BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
-    WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
-    AT_COLUMNS = "name the column of each: at={0.9: 'column', 0.5: 'another'}"
-    BARE_LINKS = "or, if each is a link, give the two columns of records alone"
+    SCORE = (
+        "choose the rows that are links and two columns, or score='column' and threshold=x (--left, --right, "
+        "--score with --threshold)"
+    )
+    BLANK = (
+        "fill them in, such as by clusters.fillna(records), or leave these rows out (erbayes clusters FILE "
+        "--blank own or omit)"
+    )
+    WHICH_SCORE = "say which: score='match_probability' or 'match_weight' (--score)"
+    AT_COLUMNS = "name the column of each: at={0.9: 'column', 0.5: 'another'} (--at 0.9=COLUMN,0.5=ANOTHER)"
+    BARE_LINKS = "or, if each is a link, give the two columns of records alone (FILE:LEFT,RIGHT)"
     WHICH_LIST = (
-        "list all records if they are of one list: records=ids; if they are of two tables, give the table of "
-        "each id in a column, such as source_l and source_r"
+        "list all records if they are of one list: records=ids (--records); if they are of two tables, give "
+        "the table of each id in a column, such as source_l and source_r"
     )
-    SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
-    REPLACE = "or replace=True, and they are lost"
-    DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
+    SCORED = (
+        "choose two columns of ids and one of scores: table[['left', 'right', 'score']] (--left, --right, "
+        "--score)"
+    )
+    REPLACE = "or replace=True (--replace), and they are lost"
+    DECIDE = (
+        "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once by "
+        "Labels.disputed() (--decide)"
+    )
     DRAWN_FROM = (
-        "to judge another prediction of the records, name the one drawn from: Labels.design(drawn_from=...)"
+        "to judge another prediction of the records, name the one drawn from: "
+        "Labels.design(drawn_from=...) (--drawn-from)"
     )
-    FRAME = "frame=that one counts its records only"
-    ANY_ID = "or, if a real cluster has it, Clustering.of(memberships, any_id=True)"
-    SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True)"
-    MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
+    FRAME = "frame=that one (--frame) counts its records only"
+    ANY_ID = "or, if a real cluster has it, Clustering.of(memberships, any_id=True) (--any-id)"
+    SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True) (--any-id)"
+    MEMORY = "allow it more: DuckDB(memory_limit='8GB') (--memory-limit 8GB), or fewer threads in Python"
     UNLISTED = (
-        "list all records, Clustering.from_pairs(pairs, records=ids); or, if records in no pair are known to "
-        "be linked to nothing, missing=Missing.SINGLETON"
+        "list all records, Clustering.from_pairs(pairs, records=ids) (--records); or, if records in no pair "
+        'are known to be linked to nothing, missing="singleton" (--missing singleton)'
     )
-    DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
-    VIEW = "if you trust the database, let it: DatabaseTable(path, table, reads_files=True)"
+    DATABASE = "scan it: erbayes.large.DatabaseTable(path, table) (--table NAME)"
+    VIEW = (
+        "if you trust the database, let it: DatabaseTable(path, table, reads_files=True) (or make a table of "
+        "its view)"
+    )
     DISTINCT = (
-        "if repeats were dropped, the design is DistinctEntities; if records were drawn without replacement, "
-        "list the entity of every draw in draws=, with population="
+        "if repeats were dropped, the design is DistinctEntities(n) (--design distinct-entities --draws); if "
+        "records were drawn without replacement, list the entity of every draw in draws= (--drawn), with "
+        "population= (--population)"
     )
     EVERY_DRAW = (
-        "if repeats were dropped, list the unit of every draw in draws=; if units were drawn without "
-        "replacement, the design is KnownInclusion"
+        "if repeats were dropped, list the unit of every draw in draws= (--drawn); if units were drawn "
+        "without replacement, the design is KnownInclusion"
     )
-    LARGE = "label more units, or draw more records of large predicted clusters (erbayes.labels.Mixture)"
+    LARGE = (
+        "label more units, or draw more records of large predicted clusters: erbayes.labels.Mixture "
+        "(erbayes draw --design mixture)"
+    )
     BY_SIZE = "sample with probability proportional to size, as uniform records do"
     UNSEEN = (
-        "draw records uniformly (UniformRecords), more of them if they were, or entities with a chance that "
-        "grows with their size, such as its root (BySize(numpy.sqrt))"
+        "draw records uniformly (erbayes draw --design uniform-records), more of them if they were, or "
+        "entities with a chance that grows with their size, such as its root (BySize(numpy.sqrt))"
     )
     LOOK = (
         "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
-        "records, and say of how many: Sample(..., looks=Looks(found, of=5))"
+        "records, and say of how many: Sample(..., looks=Looks(found, of=5)) (--looks FOUND/5)"
     )
-    CAPPED = "a size model allows for it: engine='size model'"
-    RECORDS = "or draw records, whose entities show it (UniformRecords)"
-    INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
+    CAPPED = "a size model allows for it: engine='size model' (--engine size-model)"
+    RECORDS = "or draw records, whose entities show it (erbayes draw --design uniform-records)"
+    INFLUENCE = (
+        "few units carry the estimate, see influence() (erbayes report), and report the jackknife's "
+        "intervals as well"
+    )
     ALL_RECORDS = (
-        "give the prediction all records, by records=ids if it is made of edges, or count these as clusters "
-        "of their own: missing=Missing.SINGLETON"
+        "give the prediction all records, by records=ids (--records) if it is made of edges, or count these "
+        'as clusters of their own: missing="singleton" (--missing singleton)'
     )
-    ATTRIBUTES = "name it: attributes=table"
-    FEATURE = "name it: features={'span': ('year', 'range')}"
+    ATTRIBUTES = "name it: attributes=table (--attributes TABLE)"
+    FEATURE = "name it: features={'span': ('year', 'range')} (--feature span=year:range)"
     BANDS = (
         "look at these answers again, or draw pairs of bands that end higher: "
-        "pairs.draw_pairs(..., bands=[...])"
+        "pairs.draw_pairs(..., bands=[...]) (or of a file without the lowest scores)"
     )
-    THRESHOLD = "give the least score of a link, threshold=x, or choose links alone, in two columns"
-    SIZE_MODEL = "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
-    WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
+    THRESHOLD = (
+        "give the least score of a link, threshold=x (--threshold), or choose links alone, in two columns"
+    )
+    SIZE_MODEL = (
+        "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize (erbayes draw "
+        "--design uniform-records)"
+    )
+    WORST_CASES = "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
 
 
-_WORDS: ContextVar[Mapping[Remedy, str]] = ContextVar("words", default=MappingProxyType({}))
-
-
-@contextmanager
-def speaking(words: Mapping[Remedy, str]) -> Iterator[None]:
-    """Name remedies of errors and alarms that are made inside in other words than those of Python."""
-    token = _WORDS.set({**_WORDS.get(), **words})
-    try:
-        yield
-    finally:
-        _WORDS.reset(token)
-
-
-def _in_words(remedies: Sequence[Remedy]) -> list[str]:
-    """Return remedies in the words of Python or of the shell, whichever the user speaks."""
-    return [_WORDS.get().get(remedy, remedy.value) for remedy in remedies]
+def _end(what: str, remedies: Sequence[Remedy]) -> str:
+    """Return a message with its remedies."""
+    return "; ".join([what, *(remedy.value for remedy in remedies)])
 
 
 class DataError(ValueError):
@@ -123,20 +138,20 @@ class DataError(ValueError):
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
     *remedies : Remedy
-        They end the message, in the words of Python or of the shell. Both are attributes too.
+        They end the message. Both are attributes too.
 
     Examples
     --------
     >>> error = DataError("2 labelled records are missing", Remedy.LEAVE_OUT)
     >>> print(error)
-    2 labelled records are missing; leave them out: missing=Missing.OMIT
+    2 labelled records are missing; leave them out: missing="omit" (--missing omit)
     >>> error.remedies
-    (<Remedy.LEAVE_OUT: 'leave them out: missing=Missing.OMIT'>,)
+    (<Remedy.LEAVE_OUT: 'leave them out: missing="omit" (--missing omit)'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:
         self.what, self.remedies = printable(what), remedies
-        super().__init__("; ".join([self.what, *_in_words(remedies)]))
+        super().__init__(_end(self.what, remedies))
 
 
 class NotIdentified(DataError):
@@ -162,7 +177,7 @@ class Sentence(str):
     remedies: tuple[Remedy, ...]
 
     def __new__(cls, what: str, grade: Grade, *remedies: Remedy) -> Sentence:
-        sentence = super().__new__(cls, f"{'; '.join([what, *_in_words(remedies)])}." if remedies else what)
+        sentence = super().__new__(cls, f"{_end(what, remedies)}." if remedies else what)
         sentence.what, sentence.grade, sentence.remedies = what, grade, remedies
         return sentence
 

@@ -11,7 +11,6 @@ from . import (
 )  # each registers its commands
 from .designs import TAKES, DesignName
 from .options import app
-from .remedies import REMEDIES
 
 _OF_COMMANDS = [clusters, commands, impact, labelling, pairs, planning, thresholds]
-__all__ = ["REMEDIES", "TAKES", "DesignName", "app"]
+__all__ = ["TAKES", "DesignName", "app"]

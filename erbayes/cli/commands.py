@@ -14,7 +14,7 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Grade, Sentence, head, speaking
+from .._internal.errors import DataError, Grade, Sentence, head
 from .._internal.policies import Missing
 from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_analysis
 from .annotator_errors import AnnotatorErrors
@@ -197,10 +197,11 @@ def compare_command(
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
+    given = shared | {"labels": None, "frame": None} if inputs.scanned else shared  # which scans have already
     kind = by_engine.choose_kind(asked)
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
-            predictions, design=design, metrics=metrics, **shared | chosen
+            predictions, design=design, metrics=metrics, **given | chosen
         )
     levels, alarms = comparison.levels(inputs.level, kind), [*inputs.cautions]
     for name, sample in zip(predictions, comparison.samples, strict=True):
@@ -296,8 +297,7 @@ def report_command(
     sample, read = inputs.sample(**domains.of_scan(inputs))
     about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
     if numbers.given:
-        with speaking(numbers.words):
-            about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
+        about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         about["--missing"] = unmatched
     about |= _describe_labelling(inputs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, speaking
+from .._internal.errors import DataError
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .inputs import One
@@ -38,17 +38,6 @@ class Numbers:
     def given(self) -> bool:
         """True if the options ask for a number."""
         return self.statistic is not None or self.feature is not None
-
-    @property
-    def words(self) -> dict[Remedy, str]:
-        """Words of the remedy for statistics whose feature is missing: how to make the first."""
-        given = {"size", *(text.partition("=")[0] for text in self.feature or [])}
-        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
-        missing = [name for one in statistics for name in one.features if name not in given]
-        if not missing:
-            return {}
-        by_sum = f"{missing[0]}={missing[0]}:sum"
-        return {Remedy.FEATURE: f"name it: --feature {by_sum}, or by mean, min, max, range or distinct"}
 
     def estimate(
         self,
@@ -133,8 +122,7 @@ def impact_command(
     """
     sample, read = inputs.sample()
     alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
-    with speaking(numbers.words):
-        estimated = numbers.estimate(inputs, sample, attributes, by, errors)
+    estimated = numbers.estimate(inputs, sample, attributes, by, errors)
     table: pd.DataFrame = estimated.table(level=inputs.level)
     plain = estimated.random if errors.option is not None else estimated
     about = count_read(sample, text=read)

@@ -25,10 +25,8 @@ from .._internal.errors import (
     Sentence,
     grade_of,
     printable,
-    speaking,
 )
 from .lazily import files
-from .remedies import COLUMNS, REMEDIES
 from .remembered import recall
 from .tables import File
 
@@ -264,10 +262,9 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             try:
                 values = recall(values)
                 _refuse_outputs(values, options)
-                with speaking(REMEDIES):
-                    _call(work, values)
+                _call(work, values)
             except DataError as error:
-                message(f"erbayes: {error}".replace(COLUMNS, _name_columns(values, error.what)))
+                message(f"erbayes: {error}")
                 raise typer.Exit(2) from error
 
         # required options come first, as in a signature
@@ -292,17 +289,6 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
         if path is not None and ends is not None and path.suffix.lower().removeprefix(".") not in ends:
             known = ", ".join(f".{ending}" for ending in ends if ending)
             raise DataError(f"cannot write {path}: the name of this file ends in {known}")
-
-
-def _name_columns(values: Mapping[str, Any], what: str) -> str:
-    """Return the remedy of columns: the options that the command has, without those that name one already."""
-    wrong = "has no column" in what
-    columns = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
-    labels = values.get("labels")
-    if labels is not None and labels.is_dir():
-        columns = [name for name in columns if name != "entity"]  # which a folder has
-    names = [n for n in columns if n in values and (wrong or not values[n])]
-    return f"name them: {name_options(names)}"
 
 
 @cache

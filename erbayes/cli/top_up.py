@@ -12,15 +12,15 @@ from .._internal.errors import DataError, head
 from .lazily import folders, pd, plans
 from .options import message
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
-from .remembered import take_call
+from .remembered import Call
 
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
-    call = take_call(folder)
+    call = Call.of(folder.path)
     if not call.options or "stored" in call.options:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    path = call.file("prediction")
+    path = call.take("prediction")
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
@@ -57,10 +57,10 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
 
 def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
     """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
-    call = take_call(labels.folder)
+    call = Call.of(labels.folder.path)
     if "top_up" not in call.options:
         return None
-    older = eb.labels.read_labels(call.file("top_up"))
+    older = eb.labels.read_labels(call.take("top_up"))
     for one in (older, labels):
         if len(one.unresolved):
             raise DataError(
