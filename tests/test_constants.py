@@ -51,7 +51,6 @@ GUARDED = {
     "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
     "estimates.LARGEST": "test_thresholds.py::test_more_than_four_thousand_estimates_by_domain_are_refused",
     "estimates.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
-    "explore.RECORDS": "test_explore.py::test_records_of_a_unit_are_shown_if_their_attributes_are_given",
     "explore.ROW": "test_explore.py::test_domains_have_the_values_of_their_table_and_names_are_no_markup",
     "explore.SHORT": "test_explore.py::test_names_next_to_an_axis_leave_room_on_a_phone",
     "facts.DENSE": "test_reading.py::test_clusters_numbered_without_a_gap_are_no_records",

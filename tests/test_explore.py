@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from test_census import population
 from test_cli_thresholds import files  # noqa: F401
+from test_columns import EXAMPLES
 from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
 from typer.testing import CliRunner
 
@@ -21,7 +22,6 @@ import erbayes as eb
 from erbayes import plots
 from erbayes._internal import digits
 from erbayes.cli import app
-from erbayes.metrics.columns import PREDICTED_LINKS, Known
 from erbayes.plots import axes
 from erbayes.report import report
 
@@ -86,11 +86,7 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
     heads, *traces = figure.data
     lines, bands = [t for t in traces if t.name], [t for t in traces if t.fill]
     assert [t.name for t in lines] == [P, R]
-    links = [sample.known(Known(PREDICTED_LINKS)) for sample in curve().samples]
-    assert [t.split(", ")[1] for t in heads.text] == [
-        "1 link" if n == 1 else f"{n:,.0f} links" for n in links
-    ]
-    assert [float(t.split()[1].strip(",")) for t in heads.text] == curve().thresholds.tolist()
+    assert [float(t.split()[1]) for t in heads.text] == curve().thresholds.tolist()
     for line, band, metric in zip(lines, bands, [P, R], strict=True):
         table = curve().table(metric)
         np.testing.assert_array_equal(line.x, curve().thresholds)
@@ -99,7 +95,10 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
         assert 0 < len(known) <= len(table)
         np.testing.assert_array_equal(band.x, [*known["threshold"], *known["threshold"][::-1]])
         np.testing.assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
-        assert [line.text[i] for i in known.index] == said(known)
+        effective = [f"<br>{n:,.0f} effective draws" for n in known["n_eff"]]
+        assert [line.text[i] for i in known.index] == [
+            "".join(both) for both in zip(said(known), effective, strict=True)
+        ]
         assert band.hoverinfo == "skip"
     assert figure.layout.xaxis.title.text == "threshold" and not figure.layout.xaxis.fixedrange
     assert figure.layout.yaxis.title.text == "estimate and 95 % band"
@@ -121,7 +120,7 @@ def test_probabilities_near_one_have_an_axis_of_log_odds():
     assert ax.get_xscale() == "logit" and not len(ax.get_xticks(minor=True))
     np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), drawn, rtol=1e-12)
     np.testing.assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
-    heads = [float(text.split()[1].strip(",")) for text in figure.data[0].text]
+    heads = [float(text.split()[1]) for text in figure.data[0].text]
     np.testing.assert_allclose(heads, x, atol=1e-4)
     labels = [text.get_text() for text in ax.get_xticklabels()]
     assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999", "1"]
@@ -170,7 +169,7 @@ def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
     _, first, second, line = curve().explore(P).data
     assert first.y == (*table["upper"][:3], *table["lower"][2::-1])
     assert len(second.y) == 2 * (len(table) - 5)
-    value, *reason = line.text[3].split("<br>")
+    value, _, *reason = line.text[3].split("<br>")
     assert value.endswith(", no interval") and " ".join(reason) == "4 draws are " + "few " * 19 + "few"
     assert max(map(len, reason)) <= digits.LONGEST
 
@@ -187,35 +186,31 @@ def test_estimates_have_the_values_of_their_table():
         )
         assert texts == [[f"{x}: {value}"] for x, value in zip(metrics, said(rows), strict=True)]
     assert figure.layout.xaxis2.title.text == "estimate and 80 % interval"
-    assert len(found.explore(R).data) == 2
+    assert figure.layout.yaxis.ticktext == (P, R) and not figure.layout.xaxis.zeroline
+    assert len(plots.explore(table.loc[[R]]).data) == 2
 
 
-def test_differences_have_the_values_of_their_table_and_both_estimates_under_the_pointer():
-    result, names = comparison(), comparison().predictions
-    figure = result.explore(level=0.9)
-    lines, points = figure.data[::2], figure.data[1::2]
-    table = result.differences(0.9).set_index(["difference", "metric"])
-    levels = result.levels(0.9).set_index(["prediction", "metric"])
-    for line, dots, metrics in zip(lines, points, [[P, R], ["entities"]], strict=True):
-        rows = table.loc[[(f"{new} - old", m) for m in metrics for new in names[1:]]]
+def test_differences_have_the_values_of_their_table():
+    figure = comparison().explore(level=0.9)
+    table = comparison().differences(0.9)
+    for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
+        rows = pd.concat([table[table["metric"] == metric] for metric in metrics])
         values, texts = shown_by(dots)
         np.testing.assert_array_equal(values, rows["estimate"])
         np.testing.assert_array_equal(
             np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
         )
-        for (difference, metric), text, both in zip(rows.index, texts, said(rows), strict=True):
-            new = difference.removesuffix(" - old")
-            each = [said(levels.loc[[(name, metric)]])[0] for name in ("old", new)]
-            new = escape(new, quote=False)
-            assert text == [metric, f"{new} - old: {both}", f"old: {each[0]}", f"{new}: {each[1]}"]
+        names = [escape(name, quote=False) for name in rows["difference"]]
+        wanted = zip(names, rows["metric"], said(rows), strict=True)
+        assert texts == [[name, f"{metric}: {both}"] for name, metric, both in wanted]
     assert figure.layout.xaxis.zeroline and figure.layout.xaxis2.zeroline
-    assert figure.layout.xaxis2.title.text == "difference from old<br>and 90 % interval"
-    assert len(result.explore("pairwise-recall").data) == 2
+    assert figure.layout.xaxis2.title.text == "difference and 90 % interval"
 
 
 def test_domains_have_the_values_of_their_table_and_names_are_no_markup():
-    figure = domains().explore([P, "entities"])
     table = domains().table()
+    table = table[table["metric"].isin([P, "entities"])].reset_index(drop=True)
+    figure = plots.explore(table)
     for dots, line, axis, metric in zip(
         figure.data[1::2], figure.data[::2], ("yaxis", "yaxis2"), (P, "entities"), strict=True
     ):
@@ -238,49 +233,30 @@ def test_domains_have_the_values_of_their_table_and_names_are_no_markup():
     assert 26 < figure.layout.height / rows < 40, "a row has the height of a finger"
 
 
-def test_influence_has_the_values_of_its_table():
-    table = eb.influence(sample(), R)
-    (bars,) = sample().explore(R, 8).data
-    np.testing.assert_array_equal(bars.x, table["influence"][:8])
-    for row, text in zip(table[:8].itertuples(), bars.text, strict=True):
-        unit, moved, numbers = text.split("<br>")
-        assert unit == escape(digits.shorten_id(row.Index), quote=False).replace("$", "&#36;")
-        assert moved == f"influence {row.influence:+.2g}, {100 * row.variance_share:.2g} % of the variance"
-        counted = f"records {row.records:.0f}, pieces {row.pieces:.0f}, missing {row.missing:.0f}, wrong {row.wrong:.0f}, "
-        assert numbers == f"{counted}draws {row.draws}"
-    assert (np.sign(bars.x) > 0).tolist() == [colour == "#4d4d4d" for colour in bars.marker.color]
-    many = eb.measure({i: i // 2 for i in range(90)}, {i: i // 3 for i in range(90)})
-    assert len(eb.Sample(many, eb.UniformClusters()).explore().data[0].x) == 20
-
-
-def test_records_of_a_unit_are_shown_if_their_attributes_are_given():
-    prediction = {i: i % 5 if i < 20 else i for i in range(30)}
-    units = eb.measure(prediction, {i: min(i // 15, 1) for i in range(30)})
-    people = pd.DataFrame({"name": [f"<b>{i}" for i in range(30)], "town": [None, "Lyon"] * 15})
-    found = eb.Sample(units, eb.UniformClusters()).explore(R, attributes=people).data[0]
-    lines = found.text[0].split("<br>")[3:]
-    assert len(lines) == 6, "two of each piece, and six of a unit"
-    ids = [int(line.split(" · ")[0]) for line in lines]
-    assert len({prediction[i] for i in ids}) == 3
-    assert lines == [f"{i} · &lt;b&gt;{i}" + " · Lyon" * (i % 2) for i in ids]
-
-
-def test_a_method_draws_what_its_function_does_and_the_same_each_time(monkeypatch):
+def test_every_table_of_estimates_with_intervals_can_be_explored(monkeypatch):
     import plotly.io as pio
 
-    pairs = [
-        (curve(), "thresholds"),
-        (comparison(), "differences"),
-        (domains(), "domains"),
-        (eb.estimate(sample()), "estimates"),
-        (sample(), "influence"),
-    ]
-    for result, name in pairs:
-        drawn = getattr(plots, f"explore_{name}")(result).to_json()
+    shown = 0
+    for name, make in EXAMPLES.items():
+        result = make()
+        table = getattr(result, result.explored)()
+        if not {"estimate", "lower", "upper"} <= set(table) or table["estimate"].isna().all():
+            with pytest.raises(eb.DataError, match="explore has (no column|an estimate)"):
+                result.explore()
+            continue
+        drawn, curves = result.explore(), "threshold" in table
+        points = [t.y if curves else t.x for t in drawn.data if (t.name if curves else t.hoverinfo == "text")]
+        values = np.concatenate([np.array(x, dtype=float) for x in points])
+        assert sorted(values[~np.isnan(values)]) == sorted(table["estimate"].dropna()), name
         with monkeypatch.context() as patch:
             patch.setattr(pio.templates, "default", "plotly_dark")
-            assert result.explore().to_json() == drawn, "a style that users choose changes no letter"
-    assert not hasattr(eb.side_by_side(sample(), P, engines=["jackknife"]), "explore")
+            assert result.explore().to_json() == drawn.to_json(), (
+                "a style that users choose changes no letter"
+            )
+        shown += 1
+    assert shown > 15
+    with pytest.raises(eb.DataError, match="rows to explore are named by the index"):
+        plots.explore(eb.estimate(sample()).table().reset_index(drop=True))
 
 
 def test_names_next_to_an_axis_leave_room_on_a_phone():
@@ -292,7 +268,7 @@ def test_names_next_to_an_axis_leave_room_on_a_phone():
 def test_without_plotly(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(eb.DataError, match=r"to explore need plotly: pip install 'erbayes\[explore\]'"):
-        sample().explore()
+        domains().explore()
 
 
 @cache
@@ -304,8 +280,9 @@ def test_a_report_has_plotly_once_and_no_text_of_the_data_in_a_script():
     scripts = re.findall(r"<script( type=\"application/json\")?>(.*?)</script>", page(), re.S)
     data, run = [json.loads(t) for kind, t in scripts if kind], [t for kind, t in scripts if not kind]
     assert len(run) == 2 and [text.count("plotly.js v") for text in run] == [1, 0]
-    assert len(data) == 3, "domains, and influence on two metrics"
-    np.testing.assert_array_equal(data[1]["data"][0]["x"], eb.influence(sample(), P)["influence"][:12])
+    assert len(data) == 3, "estimates of the first engine and of all, and domains"
+    estimates = eb.estimate(sample(), metrics=[P, R]).estimate
+    np.testing.assert_array_equal(data[0]["data"][1]["x"], estimates)
     digests = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in run]
     policy = re.search(r'Security-Policy" content="([^"]+)"', page())[1]
     allowed = " ".join(f"'sha256-{x}'" for x in digests)
@@ -339,7 +316,7 @@ def test_a_pointer_shows_a_value_offline(tmp_path, width):
         point.scroll_into_view_if_needed()
         point.hover(force=True)
         text = opened.locator(".hoverlayer .hovertext").first.text_content()
-        first = domains().explore([P, R]).data[1].text[0].split("<br>")
+        first = eb.estimate(sample(), metrics=[P, R]).explore().data[1].text[0].split("<br>")
         assert text == unescape("".join(first))
         assert opened.evaluate("document.documentElement.scrollWidth") == width
         assert opened.title() == "How good is this entity resolution?"

@@ -29,7 +29,7 @@ from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_m
 from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
-from ..metrics.uncertain import Draws, Estimates, Explorable, Normal
+from ..metrics.uncertain import Draws, Estimates, Normal, Pictured
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.ids import kind
@@ -39,7 +39,7 @@ from ..units.units import Units
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Explorable):
+class Comparison(Pictured):
     """Metrics of several predictions, jointly.
 
     `predictions`: their names; `metrics`; `joint`: metrics of the first prediction, then of the second, and

@@ -45,7 +45,7 @@ from ..metrics.definitions import (
 )
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import EMPTY, Draws, Explorable, Normal
+from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ..metrics.unseen import measure_parts, split_parts
 from ..units.edges import Edges
 from ..units.facts import list_candidates
@@ -118,7 +118,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve(Explorable):
+class Curve(Pictured):
     """Metrics of one matcher at many thresholds, jointly.
 
     `thresholds` (K,): from the strictest to the loosest; `metrics` (k,); `joint`: all metrics at the first
@@ -127,7 +127,6 @@ class Curve(Explorable):
     """
 
     picture: ClassVar[str] = "curve"
-    explored: ClassVar[str] = "thresholds"
     thresholds: FloatArray
     metrics: tuple[Metric, ...]
     joint: Normal | Draws

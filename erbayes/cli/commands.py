@@ -270,7 +270,7 @@ def report_command(
         "Columns of records to show, or all; none by default.", metavar="COLUMNS"
     ),
     explore: bool = flag(
-        "Values under the pointer in pictures of groups and influence. The page needs no network all the "
+        "Values under the pointer in pictures of estimates and groups. The page needs no network all the "
         "same, since 5 MB of plotly are in it; needs the extra explore."
     ),
     output: Path = option(

@@ -15,7 +15,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
-from ..metrics.uncertain import Explorable
+from ..metrics.uncertain import Pictured
 from ..metrics.unseen import UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
@@ -29,7 +29,7 @@ chance brings in one of 370 samples if estimates are normal."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sample(Explorable):
+class Sample(Pictured):
     """Labelled units with the design by which they were drawn.
 
     Parameters
@@ -53,7 +53,6 @@ class Sample(Explorable):
     """
 
     picture: ClassVar[str] = "balance"
-    explored: ClassVar[str] = "influence"
     units: Units
     design: Design
     expansion: Expansion

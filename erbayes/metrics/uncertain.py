@@ -52,6 +52,7 @@ class Tabled(Nearest, ABC):
     """
 
     __slots__ = ()
+    explored: ClassVar[str] = "table"
 
     @abstractmethod
     def table(self) -> pd.DataFrame:
@@ -64,6 +65,12 @@ class Tabled(Nearest, ABC):
     def summary(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
         """Return `table`, with its arguments such as `level`, under the name that it has in ArviZ."""
         return self.table(*chosen, **settings)
+
+    def explore(self, *chosen: Any, **settings: Any) -> Figure:
+        """Show the table of `explored`, with its arguments, by `erbayes.plots.explore`."""
+        shown = getattr(self, self.explored)(*chosen, **settings)
+        figure: Figure = import_module("erbayes.plots").explore(shown)
+        return figure
 
     if not TYPE_CHECKING:  # since those of results with rows by name return other types
 
@@ -114,20 +121,7 @@ class Pictured(Tabled):
         return axes
 
 
-class Explorable(Pictured):
-    """A result that can have values under the pointer, by the function of `erbayes.plots` for `explored`."""
-
-    __slots__ = ()
-    explored: ClassVar[str]
-
-    def explore(self, *chosen: Any, **settings: Any) -> Figure:
-        """Draw the result in HTML, with arguments of its function in `erbayes.plots`."""
-        draw = getattr(import_module("erbayes.plots"), f"explore_{self.explored}")
-        figure: Figure = draw(self, *chosen, **settings)
-        return figure
-
-
-class Estimates(Explorable):
+class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
@@ -146,7 +140,6 @@ class Estimates(Explorable):
 
     __slots__ = ()
     picture: ClassVar[str] = "forest"
-    explored: ClassVar[str] = "estimates"
     kind: ClassVar[Kind]
     names: tuple[str, ...]
     support: tuple[Support, ...]

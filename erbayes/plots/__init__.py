@@ -6,13 +6,7 @@ the code that draws it.
 """
 
 from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
-from .explore import (
-    explore_differences,
-    explore_domains,
-    explore_estimates,
-    explore_influence,
-    explore_thresholds,
-)
+from .explore import explore
 from .fits import (
     draw_leakage,
     draw_predicted_clusters,
@@ -59,9 +53,5 @@ __all__ = [
     "draw_stages",
     "draw_tipping",
     "draw_track",
-    "explore_differences",
-    "explore_domains",
-    "explore_estimates",
-    "explore_influence",
-    "explore_thresholds",
+    "explore",
 ]

@@ -1,14 +1,13 @@
-"""Pictures to explore: values under the pointer, in HTML, of the tables that static pictures draw.
+"""Pictures to explore: the rows of a table with their values under the pointer, in HTML.
 
-Each function returns a Figure of plotly (the extra `explore`), which notebooks show. What it loads comes with
-plotly, so that `write_html` makes a file that needs no network. Texts of the data are escaped, since plotly
-reads tags in them.
+A picture is a Figure of plotly (the extra `explore`), which notebooks show. What it loads comes with plotly,
+so that `write_html` makes a file that needs no network. Texts of the data are escaped, since plotly reads
+tags in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -18,20 +17,10 @@ import pandas as pd
 from scipy.special import logit
 
 from .._internal import digits
-from .._internal.errors import NotIdentified, import_extra
-from ..analysis.causes.records_to_review import review
-from ..analysis.comparison import Comparison
-from ..analysis.domains.estimates import ByDomain
-from ..analysis.thresholds import Curve
-from ..design.sample import Sample
-from ..engine import diagnostics
-from ..metrics.columns import PREDICTED_LINKS, Known
-from ..metrics.definitions import Metric, MetricLike, pairwise_precision, resolve_metric
-from ..metrics.intervals import Kind
-from ..metrics.uncertain import Estimates
-from .axes import choose_names, spread_probabilities
-from .curves import list_bands
-from .results import arrange_rows, find_blocks, list_domains, name_interval
+from .._internal.errors import DataError, import_extra
+from .._internal.tables import refuse_names
+from .axes import spread_probabilities
+from .results import arrange_rows
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -44,8 +33,6 @@ SHORT = 20
 """Letters of a name next to an axis, which leave half of a phone to the picture; the pointer shows more."""
 ROW = 26
 """Pixels from one row to the next, enough for a finger to meet one of them."""
-RECORDS = 6
-"""Records of a unit that are shown, two of each piece, which fit on a phone."""
 AXIS = dict(automargin=True, fixedrange=True, gridcolor="#eee", linecolor=INK, separatethousands=True)
 AXIS |= dict(showline=True, ticks="outside", title=dict(standoff=8, font_size=13), zeroline=False)
 STYLE = dict(
@@ -61,124 +48,21 @@ STYLE = dict(
 )
 
 
-def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, level: float = 0.95) -> Figure:
-    """Show metrics over thresholds: at each, its links, estimates and bands. A drag enlarges a part.
+def explore(table: pd.DataFrame) -> Figure:
+    """Show a table of estimates, each row with its values under the pointer.
 
-    Parameters are those of `draw_curve`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> labels = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z"}
-    >>> curve = eb.thresholds(edges, labels, eb.UniformClusters(population=3), records=list("abcdef"))
-    >>> figure = explore_thresholds(curve, "pairwise-recall")
-    >>> figure.data[0].text[1], figure.data[-1].text[1]
-    ('threshold 4, 2 links', '1.000 [1.000, 1.000]')
-    """
-    (x, ticks), tables = spread_probabilities(result.thresholds), list_bands(result, metrics, level)
-    figure = _start(420, hovermode="x unified")
-    if ticks:
-        x = logit(x)
-        figure.update_xaxes(tickvals=logit([*ticks]).tolist(), ticktext=[*ticks.values()])
-    first = next(iter(tables.values()))["estimate"].fillna(0)
-    heads = [
-        f"threshold {at:.{result.digits}g}, {_count_links(sample)}"
-        for at, sample in zip(result.thresholds.tolist(), result.samples, strict=True)
-    ]
-    # a line that nobody sees, whose text is the first that the pointer shows
-    _add(figure, x, first, heads, mode="lines", line_width=0, showlegend=False, hoverinfo="text")
-    for i, (name, table) in enumerate(tables.items()):
-        grey = round(255 * np.linspace(0, 0.65, len(tables))[i])
-        about = {"legendgroup": name, "line_color": f"rgb({grey},{grey},{grey})"}
-        lower, upper = table[["lower", "upper"]].to_numpy().T
-        for run in np.ma.clump_unmasked(np.ma.masked_invalid(lower)):
-            along, around = np.append(x[run], x[run][::-1]), np.append(upper[run], lower[run][::-1])
-            fill = {"fill": "toself", "fillcolor": f"rgba({grey},{grey},{grey},0.15)"} | about
-            _add(figure, along, around, mode="lines", line_width=0, showlegend=False, **fill)
-        mark = {"marker_symbol": SYMBOLS[i % len(SYMBOLS)], "mode": "lines+markers"} | about
-        _add(figure, x, table["estimate"], _describe(table.drop(columns="n_eff")), name=_write(name), **mark)
-    figure.update_xaxes(title_text="threshold", fixedrange=False)
-    figure.update_yaxes(title_text=f"estimate and {100 * level:g} % band")
-    return figure
-
-
-def explore_estimates(
-    result: Estimates, metrics: MetricLike | None = None, *, level: float = 0.95, kind: Kind | None = None
-) -> Figure:
-    """Show estimates, each with its interval under the pointer, and why it has none.
+    Rows are named by the texts before the column `estimate`, under the name of their metric. Shares have one
+    axis, and each other number has its own. Over several thresholds, rows are lines with bands.
 
     Parameters
     ----------
-    metrics : Metric or str, or several, optional
-        The metrics to show; all by default.
-    level, kind
-        As in `Estimates.table`.
+    table : DataFrame
+        With columns estimate, lower and upper, such as `table()` or `differences()` of a result, or a part.
 
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> prediction, labels = {i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)}
-    >>> found = eb.estimate(prediction, labels, eb.UniformClusters(), "b3-recall")
-    >>> explore_estimates(found).data[1].text
-    ('b3-recall: 0.583 [0.560, 0.606]',)
-    """
-    table = result.table(level, kind)
-    table = table.assign(label=table.index, head=False, text=_describe(table))
-    table["text"] = [f"{_write(name)}: {said}" for name, said in table["text"].items()]
-    blocks = find_blocks({"": result}, metrics, level, () if kind is None else (kind,))
-    rows = [table.loc[block].reset_index(drop=True) for block in blocks]
-    return _draw_rows(rows, name_interval(rows))
-
-
-def explore_differences(
-    result: Comparison, metrics: MetricLike | None = None, *, level: float = 0.95, kind: Kind | None = None
-) -> Figure:
-    """Show the differences of predictions from the first, with the estimates of both under the pointer.
-
-    Parameters
-    ----------
-    metrics : Metric or str, or several, optional
-        The metrics to show; all by default.
-    level, kind
-        As in `Comparison.table`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {i: i // 4 for i in range(120)}
-    >>> old, new = ({i: i // size for i in range(1200)} for size in (2, 3))
-    >>> both = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), "b3-recall")
-    >>> print(explore_differences(both).data[1].text[0].replace("<br>", "; "))
-    b3-recall; new - old: 0.083 [0.054, 0.113]; old: 0.500 [0.485, 0.531]; new: 0.583 [0.560, 0.606]
-    """
-    names, first = [metric.name for metric in result.metrics], result.predictions[0]
-    levels = result.levels(level, kind).assign(said=lambda table: _describe(table))
-    said = levels.set_index(["prediction", "metric"])["said"]
-    # differences from the first prediction come first, those of one after the other
-    table = result.differences(level, kind).head((len(result.predictions) - 1) * len(names))
-    new = np.repeat(result.predictions[1:], len(names))
-    texts = [
-        f"{_write(metric)}<br>{_write(f'{name} - {first}')}: {difference}"
-        f"<br>{_write(first)}: {said[first, metric]}<br>{_write(name)}: {said[name, metric]}"
-        for name, metric, difference in zip(new, table["metric"], _describe(table), strict=True)
-    ]
-    rows = arrange_rows(table.assign(label=new, text=texts), choose_names(metrics, names))
-    title = f"difference from {_shorten(first)}<br>and {100 * level:g} % interval"
-    return _draw_rows(rows, title, zero=True)
-
-
-def explore_domains(
-    result: ByDomain,
-    metrics: MetricLike | None = None,
-    *,
-    level: float = 0.95,
-    kind: Kind | None = None,
-    simultaneous: bool = False,
-) -> Figure:
-    """Show estimates of domains: each with its name, interval and effective draws under the pointer.
-
-    Parameters are those of `draw_by_domain`.
+    Raises
+    ------
+    DataError
+        If one of these columns, names of rows, all estimates, or plotly are missing.
 
     Examples
     --------
@@ -186,60 +70,59 @@ def explore_domains(
     >>> sample = eb.Sample(eb.measure({i: i // 4 for i in range(120)}, {i: i // 3 for i in range(120)}),
     ...                    eb.UniformClusters())
     >>> found = eb.by_domain(sample, {i: "FR" if i < 60 else "US" for i in range(120)}, "pairwise-recall")
-    >>> print(explore_domains(found).data[1].text[0].replace("<br>", "; "))
+    >>> print(explore(found.table()).data[1].text[0].replace("<br>", "; "))
     FR; pairwise-recall: 0.667 [0.502, 0.811]; 20 effective draws
     """
-    rows = list_domains(result, metrics, level, kind, simultaneous)
-    for panel in rows:
-        panel["text"] = [
-            f"{_write(name)}<br>{_write(metric)}: {said}"
-            for name, metric, said in zip(panel["label"], panel["metric"], _describe(panel), strict=True)
-        ]
-    return _draw_rows(rows, name_interval(rows))
+    refuse_names(["estimate", "lower", "upper"], list(table.columns), "a table to explore")
+    table = table if isinstance(table.index, pd.RangeIndex) else table.reset_index()
+    before = [*table.columns[: table.columns.get_loc("estimate")]]
+    texts = [name for name in before if not pd.api.types.is_numeric_dtype(table[name])]
+    if not texts:
+        raise DataError("rows to explore are named by the index, or by texts before the column 'estimate'")
+    if table["estimate"].isna().all():
+        raise DataError("no row to explore has an estimate")
+    metric = "metric" if "metric" in texts else texts[0]
+    table = table.assign(metric=table[metric], label=table[metric], said=_describe(table))
+    if "threshold" in before:
+        return _draw_curves(table)
+    table["text"] = table["metric"].map(_write) + ": " + table["said"]
+    if others := [name for name in texts if name != metric]:
+        table["label"] = table[others].astype(str).agg(", ".join, axis=1)
+        table["text"] = table["label"].map(_write) + "<br>" + table["text"]
+    table = table[table["estimate"].notna()]
+    rows = arrange_rows(table, [*table["metric"].unique()])
+    if not others:
+        rows = [panel[~panel["head"]].reset_index(drop=True) for panel in rows]
+    what = "difference" if "difference" in texts else "estimate"
+    level = f"{100 * table['level'].iloc[0]:g} % " if "level" in table else ""
+    return _draw_rows(rows, f"{what} and {level}interval", what == "difference")
 
 
-def explore_influence(
-    sample: Sample,
-    metric: Metric | str = pairwise_precision,
-    most: int = 20,
-    *,
-    attributes: pd.DataFrame | None = None,
-) -> Figure:
-    """Show the most influential units, each with its row of `erbayes.influence` under the pointer.
-
-    Parameters
-    ----------
-    metric, most
-        As in `draw_influence`.
-    attributes : DataFrame, optional
-        As in `erbayes.analysis.causes.review`: records of each unit are then shown with them, two per piece.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> figure = explore_influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")
-    >>> print(figure.data[0].text[0].replace("<br>", "; "))
-    x; influence +0.25, 50 % of the variance; records 2, pieces 1, missing 0, wrong 0, draws 1
-    """
-    metric = resolve_metric(metric)
-    table = diagnostics.influence(sample, metric).head(most)
-    texts = [_describe_unit(unit, row) for unit, row in table.iterrows()]
-    if attributes is not None:
-        found = review(sample, metric, attributes, most=most)
-        some = found.groupby(["unit", "piece"], sort=False).head(2).groupby("unit").head(RECORDS)
-        values = some.drop(columns=["unit", "influence", "piece", "cluster_size"])
-        lines = [_fold(" · ".join(map(str, row.dropna()))) for _, row in values.iterrows()]
-        listed = pd.Series(lines).groupby(some["unit"].to_numpy()).agg("<br>".join)
-        texts = [f"{text}<br>{listed[unit]}" for text, unit in zip(texts, table.index, strict=True)]
-    figure, places = _start(ROW * len(table) + 70, hovermode="y"), [*range(len(table))]
-    colours = np.where(table["influence"] > 0, "#4d4d4d", "#ccc").tolist()
-    figure.add_bar(x=table["influence"].tolist(), y=places, orientation="h", marker_color=colours)
-    figure.update_traces(
-        text=texts, textposition="none", hoverinfo="text", marker_line={"color": INK, "width": 1}
-    )
-    figure.update_xaxes(title_text=f"influence on {_write(metric.name)}", zeroline=True, zerolinecolor=INK)
-    figure.update_yaxes(_name_rows([_shorten(unit) for unit in table.index]))
+def _draw_curves(table: pd.DataFrame) -> Figure:
+    """Draw the estimates and bands of each metric over thresholds. A drag enlarges a part."""
+    at = table["threshold"].unique()
+    x, ticks = spread_probabilities(at)
+    figure = _start(420, hovermode="x unified")
+    if ticks:
+        x = logit(x)
+        figure.update_xaxes(tickvals=logit([*ticks]).tolist(), ticktext=[*ticks.values()])
+    # a line that nobody sees, whose text is the first that the pointer shows
+    heads = [f"threshold {value:.{digits.tell_apart(at)}g}" for value in at.tolist()]
+    first = table["estimate"].iloc[: len(at)].fillna(0)
+    _add(figure, x, first, heads, mode="lines", line_width=0, showlegend=False, hoverinfo="text")
+    metrics = table.groupby("metric", sort=False)
+    for i, (name, rows) in enumerate(metrics):
+        grey = round(255 * np.linspace(0, 0.65, len(metrics))[i])
+        about: dict[str, Any] = {"legendgroup": name, "line_color": f"rgb({grey},{grey},{grey})"}
+        lower, upper = rows[["lower", "upper"]].to_numpy().T
+        for run in np.ma.clump_unmasked(np.ma.masked_invalid(lower)):
+            along, around = np.append(x[run], x[run][::-1]), np.append(upper[run], lower[run][::-1])
+            fill = {"fill": "toself", "fillcolor": f"rgba({grey},{grey},{grey},0.15)"} | about
+            _add(figure, along, around, mode="lines", line_width=0, showlegend=False, **fill)
+        mark = {"marker_symbol": SYMBOLS[i % len(SYMBOLS)], "mode": "lines+markers"} | about
+        _add(figure, x, rows["estimate"], rows["said"].tolist(), name=_write(name), **mark)
+    figure.update_xaxes(title_text="threshold", fixedrange=False)
+    figure.update_yaxes(title_text=f"estimate and {100 * table['level'].iloc[0]:g} % band")
     return figure
 
 
@@ -294,13 +177,7 @@ def _write(text: Any) -> str:
     return escape(digits.shorten_id(text), quote=False).replace("$", "&#36;")
 
 
-def _fold(text: str) -> str:
-    """Return a long text in lines that fit on a phone."""
-    return "<br>".join(map(_write, wrap(text, digits.LONGEST)))
-
-
 def _shorten(name: Any) -> str:
-    """Return a name for an axis."""
     text = digits.shorten_id(name)
     return _write(text if len(text) <= SHORT else f"{text[: SHORT - 1]}…")
 
@@ -314,20 +191,7 @@ def _describe(table: pd.DataFrame) -> list[str]:
     if "n_eff" in text:
         said += "<br>" + text["n_eff"] + " effective draws"
     if "reason" in text:
-        said += table["reason"].map(lambda why: f"<br>{_fold(why)}" if isinstance(why, str) and why else "")
+        # in lines that fit on a phone
+        folded = text["reason"].map(lambda why: "<br>".join(map(_write, wrap(why, digits.LONGEST))))
+        said += ("<br>" + folded).where(table["reason"] != "", "")
     return said.tolist()
-
-
-def _count_links(sample: Sample) -> str:
-    """Return the number of predicted links, which not every sample knows, as text."""
-    with suppress(NotIdentified):
-        links = sample.known(Known(PREDICTED_LINKS))
-        return f"{links:,.0f} link{'s' * (links != 1)}"
-    return "links unknown"
-
-
-def _describe_unit(unit: Any, row: pd.Series) -> str:
-    """Return a unit and its row of `influence` in lines of text."""
-    numbers = [f"{name} {row[name]:,.0f}" for name in ("records", "pieces", "missing", "wrong", "draws")]
-    share = f"{100 * row['variance_share']:.2g} % of the variance"
-    return f"{_write(unit)}<br>influence {row['influence']:+.2g}, {share}<br>{', '.join(numbers)}"

@@ -126,7 +126,7 @@ def report(
     call : str
         The command that makes this page again.
     explore : bool
-        Whether pictures of domains and influence have values under the pointer, which needs the extra
+        Whether pictures of estimates and domains have values under the pointer, which needs the extra
         `explore` and adds 5 MB to the page. Paper, and readers that run no scripts, have the static ones.
 
     Returns
@@ -175,15 +175,15 @@ def report(
         "alarms_raised": group_alarms(warnings),
         "would_show": say_seen_caps(sample),
         "refusals": made.refusals,
-        "main": tabulate_estimates(first, metrics, level, kinds),
+        "main": tabulate_estimates(first, metrics, level, kinds, explore),
         "faulty": any(map(_is_fault, warnings)),
         "roles": ROLES,
         "erring": next((name for name, part in impacts.items() if isinstance(part, WithErrors)), None),
-        "others": tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
+        "others": tabulate_estimates(results, metrics, level, kinds, explore) if len(results) > 1 else None,
         "domains": None if domains is None else tabulate_domains(domains, level, kinds, explore),
         "stages": None if stages is None else tabulate_stages(stages, level),
         "impacts": [tabulate_part(name, part, level) for name, part in impacts.items()],
-        "influences": [tabulate_influence(sample, metric, records, explore) for metric in metrics[:2]],
+        "influences": [tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
         "balance": tabulate_balance(sample),

@@ -84,12 +84,17 @@ def _make_picture(
 
 
 def tabulate_estimates(
-    results: Mapping[str, Result], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
+    results: Mapping[str, Result],
+    metrics: Sequence[Metric],
+    level: float,
+    kinds: Sequence[Kind],
+    explore: bool = False,
 ) -> dict[str, Any] | None:
     """Return a row per metric with its meaning, a column per engine, and the picture of both."""
     if not results:
         return None
-    tables = [digits.shown(r.table(level, suitable(kinds, r)[0])) for r in results.values()]
+    whole = {name: r.table(level, suitable(kinds, r)[0]) for name, r in results.items()}
+    tables = [digits.shown(table) for table in whole.values()]
     rows: list[dict[str, Any]] = []
     group = None
     for j, m in enumerate(metrics):
@@ -97,7 +102,9 @@ def tabulate_estimates(
         group = m.group
         cells = [f"{x.estimate}\n{x.lower}–{x.upper}" for x in (table.iloc[j] for table in tables)]
         rows.append({"heading": heading, "name": m.name, "meaning": m.meaning or m.source, "cells": cells})
-    return {"engines": list(results), "rows": rows, "picture": _draw_forest(results, level, kinds)}
+    named = pd.concat(whole, names=["engine"])
+    explored = plots.explore(named if len(whole) > 1 else named.droplevel(0)) if explore else None
+    return {"engines": list(results), "rows": rows, "picture": _draw_forest(results, level, kinds, explored)}
 
 
 def explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
@@ -107,14 +114,16 @@ def explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
     return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
 
 
-def _draw_forest(results: Mapping[str, Result], level: float, kinds: Sequence[Kind]) -> dict[str, str]:
+def _draw_forest(
+    results: Mapping[str, Result], level: float, kinds: Sequence[Kind], explored: Figure | None
+) -> dict[str, str]:
     """Return the picture of estimates and intervals of engines."""
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     unbounded = sum(not np.isfinite(support).all() for support in supports.values())
     height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * unbounded
     shown = f"Estimates and intervals of {', '.join(supports)}"
     return _make_picture(
-        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax), height, shown
+        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax), height, shown, explored
     )
 
 
@@ -159,7 +168,7 @@ def tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind], exp
         lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
-        domains.explore(names, level=level, kind=kind) if explore else None,
+        plots.explore(table) if explore else None,
     )
     return {
         "variable": domains.variable,
@@ -188,9 +197,7 @@ def tabulate_balance(sample: Sample) -> dict[str, Any]:
     return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
 
 
-def tabulate_influence(
-    sample: Sample, metric: Metric, records: pd.DataFrame | None, explore: bool
-) -> dict[str, Any]:
+def tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | None) -> dict[str, Any]:
     """Return the units that move a metric most, with some of their records, or why there are none."""
     try:
         table = influence(sample, metric).head(MOST)
@@ -202,13 +209,10 @@ def tabulate_influence(
     table.index = pd.Index([digits.shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    description = f"Influence of single units on {metric.name}"
-    height = 1.2 + 0.25 * len(table)
     picture = _make_picture(
         lambda ax: plots.draw_influence(sample, metric, MOST, ax),
-        height,
-        description,
-        sample.explore(metric, MOST) if explore else None,
+        1.2 + 0.25 * len(table),
+        f"Influence of single units on {metric.name}",
     )
     rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
     about = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}

@@ -18,7 +18,7 @@ from ...engine.named import find_engine
 from ...metrics.columns import RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import EMPTY, Draws, Explorable, Normal
+from ...metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .effective import FEWEST, degrees, effective_draws, few_draws
@@ -31,7 +31,7 @@ LARGEST = 4000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ByDomain(Explorable):
+class ByDomain(Pictured):
     """Metrics of several domains, jointly.
 
     `domains` (d,): or pairs of them (see `by_pair`); `settings`: arguments of `by_domain`; `joint`: all
@@ -40,7 +40,6 @@ class ByDomain(Explorable):
     """
 
     picture: ClassVar[str] = "by_domain"
-    explored: ClassVar[str] = "domains"
     sample: Sample
     domains: tuple[Place, ...]
     settings: Settings
