@@ -445,8 +445,6 @@ def test_nothing_shown_is_no_variable():
     assert set(whole.tree["observed_data"].data_vars) == {"size", "broken", "met", "rate"}
     assert np.isfinite(az.loo(whole.tree).elpd)
     assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"
-    tree = whole.predictive(draws=50, rng=rng())
-    assert plots.draw_predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
 
 
 def test_pictures_of_predictions(checks, fit):
@@ -457,11 +455,6 @@ def test_pictures_of_predictions(checks, fit):
     drawn = checks["posterior_predictive"]["size"].to_numpy()
     middle = [np.median((drawn >= s).sum(axis=-1)) for s in fit.evidence.grid.lower]
     np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
-    ax = plots.draw_predicted_retention(checks, ax=Figure().subplots())
-    sizes, e = fit.sample.units.size, fit.evidence.entities
-    share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
-    np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)
-    assert next(t.get_text() for t in ax.get_xticklabels()) == "2-3"
 
 
 # PyMC

@@ -241,7 +241,7 @@ def test_every_table_of_estimates_with_intervals_can_be_explored(monkeypatch):
         result = make()
         table = getattr(result, result.explored)()
         if not {"estimate", "lower", "upper"} <= set(table) or table["estimate"].isna().all():
-            with pytest.raises(eb.DataError, match="explore has (no column|an estimate)"):
+            with pytest.raises(eb.DataError, match=r"explore has (no column|an estimate)"):
                 result.explore()
             continue
         drawn, curves = result.explore(), "threshold" in table

@@ -190,40 +190,6 @@ def test_forest_of_nothing(ax):
         plots.draw_forest({}, ax=ax)
 
 
-def test_sampling_distribution(ax):
-    rng = np.random.default_rng(1)
-    estimates = {"naive": rng.normal(1, 0.01, 700), "estimated": rng.normal(0.5, 0.1, 500)}
-    plots.draw_sampling_distribution(estimates, 0.52, ax=ax)
-    (truth,) = ax.lines
-    assert list(truth.get_xdata()) == [0.52, 0.52]
-    labels = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert sorted(labels) == ["estimated, 500 samples", "naive, 700 samples", "truth, 0.52"]
-    assert len({p.get_hatch() or "" for p in ax.patches}) == 2
-    assert len({p.get_facecolor() for p in ax.patches}) == 2
-    assert all(is_grey(p.get_facecolor()[:3]) for p in ax.patches)
-    for patch, values in zip(ax.patches, estimates.values(), strict=True):
-        corners = patch.get_xy()
-        assert corners[:, 0].min() <= values.min() and corners[:, 0].max() >= values.max()
-    edges = np.unique(ax.patches[0].get_xy()[:, 0])
-    np.testing.assert_array_equal(edges, np.unique(ax.patches[1].get_xy()[:, 0]))
-    for patch, values in zip(ax.patches, estimates.values(), strict=True):
-        counts, _ = np.histogram(values, edges)
-        assert patch.get_xy()[:, 1].max() == counts.max()
-
-
-@pytest.mark.parametrize(
-    "estimates, message",
-    [
-        ({}, "at least one estimator"),
-        ({"a": [1.0], "b": [1.0, np.nan, np.inf]}, "estimates of 'b': 2 of 3 are not finite"),
-        ({"a": []}, "estimates of 'a': there are none"),
-    ],
-)
-def test_sampling_distributions_that_cannot_be_drawn(ax, estimates, message):
-    with pytest.raises(eb.DataError, match=message):
-        plots.draw_sampling_distribution(estimates, 0.5, ax=ax)
-
-
 def test_influence(ax):
     table = eb.influence(SAMPLE, m.pairwise_f())
     plots.draw_influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
@@ -366,27 +332,6 @@ def test_coverage_has_a_panel_for_each_metric_and_plan():
         pyplot.close("all")
 
 
-def test_levels(ax):
-    study = runs_of()
-    wide = {"lower_0.5": study.runs.lower * 0.5 + study.runs.estimate * 0.5}
-    wide["upper_0.5"] = study.runs.upper * 0.5 + study.runs.estimate * 0.5
-    both = Study(study.runs.assign(**wide)[study.runs.estimator != "naive"], 0.95)
-    assert plots.draw_levels(both, "P", ax) is ax
-    runs = both.runs
-    for line, estimator in zip(ax.lines[1:], ("closed", "fails"), strict=True):
-        own = runs[(runs.estimator == estimator) & runs.estimate.notna()]
-        inside = [
-            ((own[f"lower{end}"] <= own.truth) & (own.truth <= own[f"upper{end}"])).mean()
-            for end in ("_0.5", "")
-        ]
-        assert list(line.get_xdata()) == [0.5, 0.95] and list(line.get_ydata()) == pytest.approx(inside)
-        assert "WIS 0." in line.get_label()
-    with pytest.raises(eb.DataError, match="coverage over levels needs several"):
-        plots.draw_levels(study, "P", ax)
-    with pytest.raises(eb.DataError, match="the study has no metric 'R'"):
-        plots.draw_levels(both, "R", ax)
-
-
 def test_new_axes_when_none_are_given(monkeypatch):
     from matplotlib import pyplot
 
@@ -398,15 +343,14 @@ def test_new_axes_when_none_are_given(monkeypatch):
         ]
         assert len(plots.draw_influence(SAMPLE, m.b3_recall).patches) == 8
         assert plots.draw_balance(SAMPLE).lines
-        assert plots.draw_sampling_distribution({"a": np.ones(3)}, 1.0).patches
         assert plots.draw_estimates(runs_of(5), "P").lines
         assert plots.draw_coverage(runs_of(5).table()).lines
-        assert len(pyplot.get_fignums()) == 6
+        assert len(pyplot.get_fignums()) == 5
     finally:
         pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(eb.DataError, match=r"plots need matplotlib: pip install 'erbayes\[plots\]'"):
-        plots.draw_sampling_distribution({"a": np.ones(3)}, 1.0)
+        plots.draw_balance(SAMPLE)
 
 
 @pytest.mark.slow

@@ -6,11 +6,10 @@ the code that draws it.
 """
 
 from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
-from .explore import explore
+from .explored import explore
 from .fits import (
     draw_leakage,
     draw_predicted_clusters,
-    draw_predicted_retention,
     draw_predicted_sizes,
     draw_retention,
     draw_size_distribution,
@@ -23,10 +22,9 @@ from .results import (
     draw_comparison,
     draw_forest,
     draw_influence,
-    draw_sampling_distribution,
     draw_side_by_side,
 )
-from .studies import draw_coverage, draw_estimates, draw_levels, draw_tipping
+from .studies import draw_coverage, draw_estimates, draw_tipping
 
 __all__ = [
     "draw_balance",
@@ -42,12 +40,9 @@ __all__ = [
     "draw_forest",
     "draw_influence",
     "draw_leakage",
-    "draw_levels",
     "draw_predicted_clusters",
-    "draw_predicted_retention",
     "draw_predicted_sizes",
     "draw_retention",
-    "draw_sampling_distribution",
     "draw_side_by_side",
     "draw_size_distribution",
     "draw_stages",

@@ -43,19 +43,14 @@ def draw_curve(
     level : float in (0, 1)
     """
     x, ticks = spread_probabilities(result.thresholds)
-    ax = _draw_bands(x, list_bands(result, metrics, level), level, ax)
+    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
+    ax = _draw_bands(x, {metric.name: result.table(metric, level) for metric in drawn}, level, ax)
     if ticks:
         ax.set_xscale("logit")
         ax.set_xticks([*ticks], [*ticks.values()])
         ax.set_xticks([], minor=True)
     ax.set_xlabel("threshold")
     return ax
-
-
-def list_bands(result: Curve, metrics: MetricLike | None, level: float) -> dict[str, pd.DataFrame]:
-    """Return the tables of the metrics of a curve to draw, by name."""
-    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
-    return {metric.name: result.table(metric, level) for metric in drawn}
 
 
 def draw_track(

@@ -12,7 +12,7 @@ from .axes import axes_of, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from xarray import DataArray, DataTree
+    from xarray import DataTree
 
 OF_FITS = "this is a picture of a fit, as erbayes.bayes.fast(sample) returns"
 
@@ -131,37 +131,6 @@ def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("records of the entity")
     ax.set_ylabel("sampled entities of that size or more")
-    draw_legend(ax, 3)
-    return ax
-
-
-def draw_predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
-    """Draw the share of broken entities by size: by the prior, the posterior, and the sample.
-
-    Parameters
-    ----------
-    tree : DataTree
-        From `erbayes.bayes.Fit.predictive`.
-    """
-    ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
-    sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
-    # few entities have the same size, so that shares are those of a doubling
-    doubling = np.floor(np.log2(sizes)).astype(int)
-    shown = np.unique(doubling)
-
-    def share(broken: DataArray) -> FloatArray:
-        values = broken.to_numpy()
-        return np.stack([values[..., doubling == d].mean(axis=-1) for d in shown], axis=-1)
-
-    for group, offset, colour in (("prior", -0.1, "0.7"), ("posterior", 0.1, "black")):
-        shares = share(tree[f"{group}_predictive"].to_dataset()["broken"])
-        low, middle, high = np.quantile(shares, [0.025, 0.5, 0.975], axis=(0, 1))
-        ends, label = [middle - low, high - middle], f"{group}, 95 %"
-        ax.errorbar(shown + offset, middle, ends, fmt="_", color=colour, capsize=3, label=label)
-    ax.plot(shown, share(observed["broken"]), "o", color="black", fillstyle="none", label="sample")
-    ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
-    ax.set_xlabel("records of the entity")
-    ax.set_ylabel("share of entities broken")
     draw_legend(ax, 3)
     return ax
 

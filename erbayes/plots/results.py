@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from .._internal import digits
 from .._internal.errors import DataError, need_object
@@ -21,7 +20,6 @@ from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_p
 from ..metrics.intervals import Kind, suitable
 from ..metrics.uncertain import Estimates
 from .axes import (
-    HATCHES,
     axes_of,
     choose_names,
     draw_legend,
@@ -80,10 +78,10 @@ def draw_forest(
         results |= {", ".join(filter(None, (outer, x))): y for x, y in one.estimates_by_name().items()}
     if not results:
         raise DataError("a forest plot needs at least one result")
-    return _draw_forest(results, find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
+    return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
 
 
-def find_blocks(
+def _find_blocks(
     results: Mapping[str, Estimates], metrics: MetricLike | None, level: float, kinds: Sequence[Kind]
 ) -> list[list[str]]:
     """Return the metrics that share an axis: all shares, and each other metric alone."""
@@ -153,7 +151,7 @@ def draw_comparison(
     """
     first, *others = result.predictions
     results = result.estimates_by_name()
-    blocks = find_blocks(results, metrics, level, kinds)
+    blocks = _find_blocks(results, metrics, level, kinds)
     # two halves need more than the width of one picture
     ax = axes_of(ax, height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
     place = ax.get_subplotspec()
@@ -216,24 +214,14 @@ def draw_by_domain(
     level, kind, simultaneous
         As in `ByDomain.table`.
     """
-    return _draw_rows(list_domains(result, metrics, level, kind, simultaneous), ax)
-
-
-def list_domains(
-    result: ByDomain | ComparedByDomain,
-    metrics: MetricLike | None,
-    level: float,
-    kind: Kind | None,
-    simultaneous: bool,
-) -> list[pd.DataFrame]:
-    """Return the rows of domains that have an estimate, in panels (see `arrange_rows`)."""
     table = result.table(level, kind, simultaneous=simultaneous)
     names = choose_names(metrics, [m.name for m in result.metrics])
     shown = table[table["estimate"].notna()]
     label = shown["domain"]
     if "difference" in shown and shown["difference"].nunique() > 1:
         label = label + ", " + shown["difference"]
-    return arrange_rows(shown.assign(label=label), [n for n in names if (shown["metric"] == n).any()])
+    names = [name for name in names if (shown["metric"] == name).any()]
+    return _draw_rows(arrange_rows(shown.assign(label=label), names), ax)
 
 
 def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
@@ -279,7 +267,7 @@ def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame
 
 def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
     """Draw the rows of each panel (see `arrange_rows`)."""
-    panels = panels_of(ax, [list(panel["label"]) for panel in rows])
+    panels, differ = panels_of(ax, [list(panel["label"]) for panel in rows]), "difference" in rows[0]
     for panel, block in zip(panels, rows, strict=True):
         shown = block[~block["head"]]
         # a cross says that there is no interval, where a dot would look certain
@@ -293,20 +281,11 @@ def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
         for at in heads.index:
             panel.axhline(at, color="0.85", linewidth=1, zorder=0)
         round_ticks(panel)
-        if _has_differences(rows):
+        if differ:
             panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    panels[-1].set_xlabel(name_interval(rows))
+    level = f"{100 * rows[-1]['level'].iloc[-1]:g} % interval"
+    panels[-1].set_xlabel(f"{'difference' if differ else 'estimate'} and {level}")
     return panels[0]
-
-
-def name_interval(rows: Sequence[pd.DataFrame]) -> str:
-    """Return the title of the axis of estimates and intervals, whose level is in the rows."""
-    what = "difference" if _has_differences(rows) else "estimate"
-    return f"{what} and {100 * rows[-1]['level'].iloc[-1]:g} % interval"
-
-
-def _has_differences(rows: Sequence[pd.DataFrame]) -> bool:
-    return "difference" in rows[0]
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
@@ -322,39 +301,6 @@ def _is_share(name: str, rows: pd.DataFrame) -> bool:
     support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
     ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
     return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
-
-
-def draw_sampling_distribution(
-    estimates: Mapping[str, ArrayLike], truth: float, *, ax: Axes | None = None
-) -> Axes:
-    """Draw histograms of the estimates from repeated samples, one per estimator, and the truth as a line.
-
-    Parameters
-    ----------
-    estimates : mapping, name of the estimator -> estimates
-        One estimate per sample.
-    """
-    if not estimates:
-        raise DataError("a sampling distribution needs at least one estimator")
-    values = {name: np.asarray(v, dtype=float) for name, v in estimates.items()}
-    for name, v in values.items():
-        undefined = int(np.count_nonzero(~np.isfinite(v)))
-        if undefined:
-            raise DataError(f"estimates of {name!r}: {undefined} of {len(v)} are not finite")
-        if not len(v):
-            raise DataError(f"estimates of {name!r}: there are none")
-    ax = axes_of(ax)
-    edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=50)
-    fill = np.linspace(0.35, 0.95, len(values))
-    for i, (name, v) in enumerate(values.items()):
-        hatch, label = HATCHES[i % len(HATCHES)], f"{name}, {len(v):,} samples"
-        look: dict[str, Any] = {"facecolor": f"{fill[i]:.2f}", "edgecolor": "black", "hatch": hatch}
-        ax.hist(v, edges.tolist(), histtype="stepfilled", alpha=0.8, label=label, **look)
-    ax.axvline(truth, color="black", linestyle="--", label=f"truth, {truth:.4g}")
-    ax.set_xlabel("estimate")
-    ax.set_ylabel("samples")
-    draw_legend(ax, len(values) + 1)
-    return ax
 
 
 def draw_influence(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .._internal.digits import round_to_error
 from .._internal.errors import DataError
 from ..analysis.sensitivity.grids import Tipping
 from .axes import axes_of, draw_legend, grid_of, height_of, name_rows, offsets_of, panels_of, style_of
@@ -33,7 +32,7 @@ def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
 
     Thin lines cover the middle 95 % of the estimates, thick ones the middle half; markers are medians.
-    For a single cell `draw_sampling_distribution` shows more. Failures are left out.
+    Failures are left out.
 
     Parameters
     ----------
@@ -123,51 +122,6 @@ def _draw_dots(panel: Axes, row: int, table: pd.DataFrame) -> None:
     panel.plot([x.mean()], [row], "|", color="black", markersize=18, markeredgewidth=2)
     said = f"{x.mean():.2f}, {x.min():.2f}" if len(x) > 1 else f"{x[0]:.2f}"
     panel.text(-0.01, row - 0.3, said, fontsize=7, va="center")
-
-
-def draw_levels(study: Study, metric: str, ax: Axes | None = None) -> Axes:
-    """Draw the coverage of one metric over levels, and the distribution of PIT values less the uniform one.
-
-    The legend has weighted interval scores, with their Monte Carlo errors. The band is that of 95 % of right
-    intervals at each point. All cells of the study are pooled.
-
-    Parameters
-    ----------
-    study : Study
-        With several levels.
-    metric : str
-        Name of a metric of the study.
-    ax : Axes, optional
-        Coverage is drawn in it, without PIT values. By default there is a new figure of two panels, the first
-        of which is returned.
-    """
-    if len(study.levels) < 2:
-        raise DataError("coverage over levels needs several: study(..., level=[0.95, 0.8, 0.5])")
-    runs = study.runs.assign(pit=study.pit())[study.runs["metric"] == metric]
-    if runs.empty:
-        raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
-    panels = grid_of(1, 2, 3.2, share=False)[0] if ax is None else [ax]
-    levels, p = np.sort(study.levels), np.linspace(0, 1, 201)
-    panels[0].plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1)
-    names = list(runs["estimator"].unique())
-    score = study.table().query("metric == @metric").groupby("estimator")[["wis", "wis_mcse"]].mean()
-    for i, name in enumerate(names):
-        pit = runs.loc[runs["estimator"] == name, "pit"].dropna().to_numpy()
-        inside = [(np.abs(2 * pit - 1) <= level).mean() for level in levels]
-        wis, error = score.loc[name]
-        style = style_of(i, len(names), f"{name}, WIS {round_to_error(wis, error)}") | {"linestyle": "-"}
-        panels[0].plot(levels, inside, **style)
-        for panel in panels[1:]:
-            found = np.searchsorted(np.sort(pit), p, side="right") / len(pit)
-            panel.plot(p, found - p, color=style["color"])
-    for panel in panels[1:]:
-        half = 1.96 * np.sqrt(p * (1 - p) / len(runs) * len(names))
-        panel.fill_between(p, -half, half, color="0.9")
-        panel.set_xlabel("PIT: distribution less the uniform one")
-    panels[0].set_xlabel("level of intervals, and their coverage")
-    draw_legend(panels[0], 1)
-    first: Axes = panels[0]
-    return first
 
 
 def draw_tipping(
