@@ -199,6 +199,8 @@ def compare_command(
     chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
     given = shared | {"labels": None, "frame": None} if inputs.scanned else shared  # which scans have already
     kind = by_engine.choose_kind(asked)
+    # finished scans have blocks and frame already
+    given = shared | {"blocks": None, "frame": None} if inputs.scanned else shared
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
             predictions, design=design, metrics=metrics, **given | chosen
