@@ -88,10 +88,15 @@ def draw(units: Units, design: str, rng: np.random.Generator) -> tuple[IntArray,
     return at, eb.UniformRecords(units.ids[at])
 
 
-def find_ends(taken: dict[str, Units], design: Design, overlaps: Overlaps, seed: int) -> pd.DataFrame:
+def find_ends(
+    taken: dict[str, Units], design: Design, clusterings: list[eb.Clustering], seed: int
+) -> pd.DataFrame:
     """Return the ends of the intervals of one sample, one row per metric."""
     with warnings.catch_warnings(), compiled():
         warnings.simplefilter("ignore")
+        labelled = taken["old"].piece_of
+        assert labelled is not None
+        overlaps = Overlaps.of(clusterings, labelled.index)
         compared = compare_counted(taken, design, PR, overlaps, Modelled(draws=POSTERIOR), seed)
         moved = compared.subtract("old", "new")
     assert isinstance(moved, PooledDifferences)
@@ -116,7 +121,7 @@ def run(file: Path, samples: int, only: str) -> pd.DataFrame:
         predictions = {"old": pd.Series(pair.old), "new": pd.Series(pair.new)}
         units = {which: eb.measure(p, truth) for which, p in predictions.items()}
         old, new = (sim.truths(u, PR) for u in units.values())
-        overlaps = Overlaps([eb.Clustering.of(p, which) for which, p in predictions.items()])
+        clusterings = [eb.Clustering.of(p, which) for which, p in predictions.items()]
         print(f"{name}: P {old[0]:.3f} {new[0]:.3f}, R {old[1]:.3f} {new[1]:.3f}", flush=True)
         for design in ("records", "entities"):
             if (name, design) in done:
@@ -125,7 +130,7 @@ def run(file: Path, samples: int, only: str) -> pd.DataFrame:
                 seed = zlib.crc32(f"{name}, {design}, {i}".encode())
                 at, drawn = draw(units["old"], design, np.random.default_rng(seed))
                 taken = {which: u.take(np.unique(at)) for which, u in units.items()}
-                of_sample = find_ends(taken, drawn, overlaps, seed)
+                of_sample = find_ends(taken, drawn, clusterings, seed)
                 known.append(of_sample.assign(population=name, design=design, truth=new - old))
             pd.concat(known, ignore_index=True).to_csv(file, index=False)
     return pd.concat(known, ignore_index=True)

@@ -52,14 +52,14 @@ ALPHA, ROUNDING, COVERS = 0.05, 1e-12, 0.93
 class Population:
     """A truth and two predictions by name, with the units of all entities, whose ids are their positions.
 
-    `overlaps`: what the predictions share; `right`: true metrics of both and their differences, (doors,
+    `clusterings`: those of the predictions; `right`: true metrics of both and their differences, (doors,
     metrics).
     """
 
     truth: "pd.Series[Any]"
     predictions: "dict[str, pd.Series[Any]]"
     units: dict[str, Units]
-    overlaps: Overlaps
+    clusterings: list[eb.Clustering]
     right: FloatArray
 
 
@@ -70,8 +70,8 @@ def population(name: str) -> Population:
     truth, predictions = pd.Series(pair.truth), {"old": pd.Series(pair.old), "new": pd.Series(pair.new)}
     units = {which: eb.measure(prediction, truth) for which, prediction in predictions.items()}
     old, new = (sim.truths(u, METRICS) for u in units.values())
-    overlaps = Overlaps([eb.Clustering.of(p, which) for which, p in predictions.items()])
-    return Population(truth, predictions, units, overlaps, np.array([old, new, new - old]))
+    clusterings = [eb.Clustering.of(p, which) for which, p in predictions.items()]
+    return Population(truth, predictions, units, clusterings, np.array([old, new, new - old]))
 
 
 # Designs: positions of the drawn entities, and what makes the design of their units on the old prediction
@@ -138,7 +138,10 @@ def compared(
     whole: Population, taken: dict[str, Units], design: Design, engine: str, seed: int
 ) -> Comparison:
     """Return the comparison of the units of a sample, with what is known of the whole predictions."""
-    return compare_counted(taken, design, METRICS, whole.overlaps, engine, seed)
+    labelled = taken["old"].piece_of
+    assert labelled is not None
+    overlaps = Overlaps.of(whole.clusterings, labelled.index)
+    return compare_counted(taken, design, METRICS, overlaps, engine, seed)
 
 
 def limits(cell: Cell, samples: int, engine: str) -> FloatArray:

@@ -324,7 +324,9 @@ def test_differences_pool_the_draws_of_the_model_with_gains_and_losses():
         closed=closed,
     )
     names = [metric.name for metric in metrics]
-    moved, alone = (subtract(x, samples, metrics, [(0, 1)], names, Overlaps(())) for x in (joint, closed))
+    both = [eb.Clustering.of(one.astype(str), "p") for one in (WORLD.pred, other)]
+    overlaps = Overlaps.of(both, units[0].piece_of.index)
+    moved, alone = (subtract(x, samples, metrics, [(0, 1)], names, overlaps) for x in (joint, closed))
     drawn = model[0, :, k:] - model[0, :, :k]
     centre = closed.mean[k:] - closed.mean[:k] + shift
     for level in (0.5, 0.95):

@@ -6,6 +6,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from test_draw_elsewhere import same_draw
+from test_overlap import POPULATIONS
+from test_overlap import same as same_comparison
 from test_scan import frame_of, population, same
 from test_scan_groups import same as same_groups
 from test_scan_groups import variable, with_groups
@@ -82,6 +84,13 @@ def test_groups_and_common_records(spark):
     frames = {name: to_spark(spark, frame_of(p)) for name, p in (("old", old), ("new", new))}
     for units in scan(frames, labels).values():
         same(units, eb.measure(prediction[shared], labels, missing=eb.Missing.OMIT))
+
+
+def test_a_comparison_is_that_of_memory(spark):
+    predictions, labels, design = POPULATIONS["settled"]
+    frames = {name: to_spark(spark, frame_of(p)) for name, p in predictions.items()}
+    same_comparison(eb.compare(frames, labels, design, eb.metrics.ALL), *POPULATIONS["settled"])
+    assert not spark.catalog.listTables()
 
 
 def test_what_is_wrong_is_found(spark):

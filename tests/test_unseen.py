@@ -25,7 +25,7 @@ from erbayes.metrics.moves import Moves
 from erbayes.metrics.uncertain import Draws, Normal, stacked
 from erbayes.metrics.unseen import Unseen, widen
 from erbayes.units.clustering import Clustering
-from erbayes.units.shared import Overlap, Overlaps
+from erbayes.units.shared import Overlap
 
 pytestmark = pytest.mark.kernel
 P, R, F1, CP = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_precision
@@ -294,10 +294,8 @@ def test_what_is_shared_by_brute_force(seed):
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 12, 40)
     b = np.where(a < 5, a, rng.integers(5, 14, 40))
-    order = rng.permutation(40)
-    found = Overlap.of(
-        *(Clustering.of(pd.Series(of, at), "p") for of, at in ((a, range(40)), (b[order], order)))
-    )
+    labelled = rng.choice(40, 9, replace=False)
+    found = Overlap.of(*(Clustering.of(pd.Series(of), "p") for of in (a, b)), labelled)
     clusters = [set(group(codes).values()) for codes in (a, b)]
     same, links = set.intersection(*clusters), [list_links(of) for of in clusters]
     assert found.links == len(links[0] & links[1])
@@ -307,6 +305,9 @@ def test_what_is_shared_by_brute_force(seed):
         for cluster in of:
             sizes[len(cluster)] += len(list_links([cluster]) & own - other)
         assert dict(zip(*alone, strict=True)) == {size: n for size, n in sizes.items() if n}
+    assert found.open_links == sum(not set(link) & {*labelled} for link in links[0] & links[1])
+    different = set(range(40)) - {record for cluster in same for record in cluster}
+    assert found.open_records == len(different - {*labelled.tolist()})
 
 
 # Differences of two predictions
@@ -367,9 +368,7 @@ def find_ends(metric, old, new):
     return -(a - c) / a + min(q, 0), (b - c) / b + max(q, 0)
 
 
-def subtract_plainly(
-    metric, predictions, truth, drawn, weight, covary, theta, lost, ends, single, known=True
-):
+def subtract_plainly(metric, predictions, truth, drawn, weight, covary, theta, lost, ends, single):
     """Estimate and interval of a difference, from the entities of draws, their weights and the design.
 
     `ends`, `single`: certain ends of the difference and of both predictions (see test_settled).
@@ -398,8 +397,7 @@ def subtract_plainly(
     share, against = max(share for share, _ in unseen), min(against for _, against in unseen)
     low, high = limits(D, d, a, share * against, reach, df, covary, share, variance=variance)
     (share_old, both, links_old), (share_new, also, links_new) = (
-        split_links(one, other if known else 0 * one - 1 - np.arange(len(one)), drawn, truth)
-        for one, other in ((old, new), (new, old))
+        split_links(one, other, drawn, truth) for one, other in ((old, new), (new, old))
     )
     change, mean = max(both, also) * (1 / links_new - 1 / links_old), (x_old + x_new) / 2
     if metric not in (P, F1):
@@ -467,28 +465,24 @@ def draw_strata():
 DESIGNS = {"records": draw_records, "entities": draw_entities, "strata": draw_strata}
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["frames", "scans"])
 @pytest.mark.parametrize("design", DESIGNS)
-def test_a_difference_is_that_of_plain_python(design, known):
-    """A scan does not know what both predictions share: no ends are certain, and all clusters count as different."""
+def test_a_difference_is_that_of_plain_python(design):
     rule, drawn, weight, covary, theta, lost = DESIGNS[design]()
     comparison = eb.compare(PREDICTIONS, TRUTH[TRUTH.isin(drawn)], rule, METRICS)
-    if not known:
-        comparison = replace(comparison, overlaps=Overlaps(()))
     table, certain = (
         comparison.differences().set_index("metric"),
         comparison.subtract("old", "new").unseen.certain,
     )
     singles = np.moveaxis(comparison.joint.unseen.certain.reshape(2, -1, 2), 0, 1)
     for metric, ends, single in zip(METRICS, certain, singles, strict=True):
-        given = weight, covary, theta, lost, ends, single, known
+        given = weight, covary, theta, lost, ends, single
         *wanted, phi = subtract_plainly(metric, PREDICTIONS, TRUTH, drawn, *given)
         row = table.loc[metric.name]
         np.testing.assert_allclose(
             [row.estimate, row.lower, row.upper], wanted, rtol=1e-7, err_msg=metric.name
         )
         assert row.kind == "gains and losses" and (phi > 0) == (metric in (P, F1))
-        least, most = find_ends(metric, *PREDICTIONS.values()) if known else (-1, 1)
+        least, most = find_ends(metric, *PREDICTIONS.values())
         assert least - 1e-12 <= ends[0] <= ends[1] <= most + 1e-12  # labels settle more than predictions
 
 

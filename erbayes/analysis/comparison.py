@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import Seed
+from .._internal.arrays import IntArray, Seed
 from .._internal.digits import shown
 from .._internal.errors import PACKAGE, Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
@@ -23,6 +23,7 @@ from ..engine.differences import subtract
 from ..engine.named import find_engine
 from ..large import scan
 from ..large.counted import Scanned
+from ..large.overlap import overlaps_of
 from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -33,9 +34,13 @@ from ..metrics.uncertain import Draws, Estimates, Normal, Pictured
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.ids import kind
+from ..units.lookup import locate_all
 from ..units.measuring import measure, sampled_labels
 from ..units.shared import Overlaps
 from ..units.units import Units
+
+FEW = 4
+"""Most predictions all of whose differences are shown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,17 +87,25 @@ class Comparison(Pictured):
         return subtract(self.joint, self.samples, self.metrics, pairs, names, self.overlaps)
 
     def differences(
-        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+        self,
+        level: float | str = 0.95,
+        kind: Kind | None = None,
+        *,
+        pairs: str | None = None,
+        simultaneous: bool = False,
     ) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
         There is one row per difference and metric. An interval allows for differences that no draw has shown
-        (see `erbayes.engine.differences`), and has no length only where a difference is certain.
+        (see `erbayes.engine.differences`), and has no length only where a difference is certain. Of more than
+        four predictions the differences are those from the first, and `differences("all")` or `pairs="all"`
+        has those of each two, whose time grows with the square of their number.
         """
-        pairs = list(combinations(range(len(self.predictions)), 2))
-        names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in pairs]
+        level, pairs = (0.95, level) if isinstance(level, str) else (level, pairs)
+        asked = _list_pairs(len(self.predictions), pairs)
+        names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in asked]
         labels = [name for name in names for _ in self.metrics]
-        joint = self._subtract_pairs(pairs, labels)
+        joint = self._subtract_pairs(asked, labels)
         table = self._tabulate(joint, "difference", level, kind, simultaneous)
         # pair by pair, as they are read
         return table.sort_values(
@@ -110,7 +123,7 @@ class Comparison(Pictured):
         >>> print(compare({"old": old, "new": new}, labels, eb.UniformClusters(), "b3-recall").sentence())
         In b3-recall, new is above old by 0.083 (95 % interval 0.054 to 0.113).
         """
-        table = self.differences(level, kind)
+        table = self.differences(level, kind, pairs="first")
         first, *others = self.predictions
         sentences = []
         for new, name in product(others, choose_quoted([m.name for m in self.metrics])):
@@ -145,7 +158,12 @@ class Comparison(Pictured):
         return pd.concat(tables, ignore_index=True).fillna({"reason": ""})
 
     def table(
-        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+        self,
+        level: float = 0.95,
+        kind: Kind | None = None,
+        *,
+        pairs: str | None = None,
+        simultaneous: bool = False,
     ) -> pd.DataFrame:
         """Return the estimates of each prediction and below them their differences, metric by metric.
 
@@ -154,13 +172,21 @@ class Comparison(Pictured):
 
         Parameters are those of `differences`.
         """
-        paired = self.differences(level, kind, simultaneous=simultaneous)
+        paired = self.differences(level, kind, pairs=pairs, simultaneous=simultaneous)
         paired = paired.rename(columns={"difference": "prediction"})
         both = pd.concat([self.levels(level, kind, simultaneous=simultaneous), paired], ignore_index=True)
         both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
         return both.fillna({"reason": ""}).sort_values(
             "metric", key=lambda m: pd.factorize(m)[0], kind="stable", ignore_index=True
         )
+
+
+def _list_pairs(number: int, pairs: str | None = None) -> list[tuple[int, int]]:
+    """Return the positions of each two predictions, or of the first and each other one, in order."""
+    pairs = pairs or ("all" if number <= FEW else "first")
+    if pairs not in {"all", "first"}:
+        raise DataError(f"pairs are 'all', or 'first' for differences from the first, not {pairs!r}")
+    return [pair for pair in combinations(range(number), 2) if pairs == "all" or pair[0] == 0]
 
 
 def compare(
@@ -243,6 +269,9 @@ def compare(
         engine=engine,
         rng=rng,
     )
+    if any(isinstance(sample.units, Scanned) for sample in comparison.samples):
+        # now, since a connection may be closed later
+        comparison.overlaps.find(_list_pairs(len(comparison.predictions)))
     levels = comparison.levels()
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
         for alarm in alarms(sample, metrics, levels[levels["prediction"] == name]):
@@ -291,29 +320,18 @@ def estimate_jointly(
             }
     if scans:
         refuse_different_records(scans)
-        return compare_counted(scans, design, metrics, Overlaps(()), engine, rng, common)
-    shared_index = _share_index(predictions)
-    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in shared_index.items()}
+        return compare_counted(scans, design, metrics, overlaps_of(scans), engine, rng, common)
+    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
     shared = on_shared_records(clusterings, common)
-    if any(shared[name] is not clusterings[name] for name in shared):
+    if any(len(shared[name].records) < len(clusterings[name].records) for name in shared):
         missing = Missing.OMIT
     units = {
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in shared.items()
     }
-    return compare_counted(units, design, metrics, Overlaps(tuple(shared.values())), engine, rng, common)
-
-
-def _share_index(predictions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return predictions of which Series with equal indexes have one, so that its records are hashed once."""
-    indexes = [p.index for p in predictions.values() if isinstance(p, pd.Series)]
-    return {
-        name: p.set_axis(indexes[0])
-        if isinstance(p, pd.Series) and p.index.dtype == indexes[0].dtype and p.index.equals(indexes[0])
-        else p
-        for name, p in predictions.items()
-    }
+    overlaps = Overlaps.of([*shared.values()], labels.records)
+    return compare_counted(units, design, metrics, overlaps, engine, rng, common)
 
 
 def need_names(predictions: Any) -> None:
@@ -326,25 +344,36 @@ def need_names(predictions: Any) -> None:
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
-    """Restrict predictions to the records that all of them cover, if `common`, or refuse others."""
+    """Put predictions into the order of the first, on the records of all if `common`, or refuse others."""
     _need_one_kind(clusterings)
-    first, *others = clusterings.values()
-    shared = first.records
-    for other in others:
-        shared = shared.intersection(other.records)
-    beyond = {name: len(c.records) - len(shared) for name, c in clusterings.items()}
-    partial = {name: extra for name, extra in beyond.items() if extra}
-    if not partial:
-        return dict(clusterings)
+    first = next(iter(clusterings.values()))
+    inside, codes = np.ones(len(first.records), dtype=bool), dict[str, IntArray]()
+    for name, other in clusterings.items():
+        codes[name] = other.codes
+        if not other.records.equals(first.records):
+            at = locate_all(first.records, other.records)
+            codes[name] = np.full(len(inside), -1)
+            codes[name][at[at >= 0]] = other.codes[at >= 0]
+            inside &= codes[name] >= 0
+    shared = int(inside.sum())
+    partial = {n: len(c.records) - shared for n, c in clusterings.items() if len(c.records) > shared}
     # a prediction made of pairs misses records that are linked to none, so that what it shares is not known
     complete = all(clustering.complete for clustering in clusterings.values())
-    if not common or not complete:
+    if partial and not (common and complete):
         raise DataError(
-            f"the predictions share {len(shared)} records; beyond these "
+            f"the predictions share {shared} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
             Remedy.DIFFERING if complete else Remedy.UNLISTED,
         )
-    return {name: clustering.restrict(shared) for name, clustering in clusterings.items()}
+    records = first.records[inside] if partial else first.records
+    in_order = dict[str, Clustering]()
+    for name, clustering in clusterings.items():
+        in_order[name] = clustering
+        if partial or codes[name] is not clustering.codes:
+            own, used = pd.factorize(codes[name][inside])
+            clusters = clustering.clusters[used]
+            in_order[name] = Clustering(records, own.astype(np.int64), clusters, clustering.complete)
+    return in_order
 
 
 def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:

@@ -140,7 +140,7 @@ class Assisted:
         shared = on_shared_records(within, missing is Missing.COMMON)
         if missing is Missing.COMMON:
             missing = Missing.ERROR
-        if any(shared[each] is not within[each] for each in shared):
+        if any(len(shared[each].records) < len(within[each].records) for each in shared):
             missing = Missing.OMIT
         options = {"name": name, "blocks": blocks, "missing": missing}
         return cls(tuple(Second.of(each, labels, by, **options) for each in shared.values()))

@@ -167,14 +167,15 @@ def compare_command(
     domains: Domains,
     errors: AnnotatorErrors,
     by_engine: EngineOption,
+    all_pairs: bool = flag("Differences of each two predictions, also if there are more than four."),
     picture: Picture,
     printing: Judging,
 ) -> None:
     """Compare predictions by the same labelled sample.
 
-    Differences follow the estimates of each metric, each prediction minus one before it in the list, with a
-    paired standard error. Predictions are files, tables or columns, two or more, and are called by their
-    names. If one is scanned, all are.
+    Differences follow the estimates of each metric, each prediction minus one before it in the list, or, of
+    more than four, minus the first, with a paired standard error. Predictions are files, tables or columns,
+    two or more, and are called by their names. If one is scanned, all are.
 
     \b
     Examples:
@@ -217,7 +218,8 @@ def compare_command(
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table, said = comparison.table(inputs.level, kind), comparison.sentence(inputs.level, kind)
+    pairs = "all" if all_pairs else None
+    table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
     if domains.column is not None:
         groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
         by = eb.analysis.domains.compare_by_domain(

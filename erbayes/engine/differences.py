@@ -39,8 +39,6 @@ from .replicates import Replicates
 
 ROUNDING = 1e-12
 """Difference of two metrics that is rounding, over the first one or over 1."""
-BOUNDED_BY_LABELS = frozenset({pairwise_precision, pairwise_recall, b3_precision, b3_recall})
-"""Metrics whose difference `_bound_by_labels` bounds, which takes a pass over all records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +72,8 @@ def subtract(
         ]
         plain = fit.contrast(change, names).plain()
         of_each = [
-            _move(
-                plain.part(range(at * k, at * k + k)),
-                sides[i],
-                sides[j],
-                overlaps.find(i, j),
-                _find_certain_ends(sides[i], sides[j], overlaps, (i, j)),
-            )
-            for at, (i, j) in enumerate(pairs)
+            _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], shared)
+            for at, ((i, j), shared) in enumerate(zip(pairs, overlaps.find(pairs), strict=True))
         ]
         return stacked(of_each, plain.cov)
 
@@ -97,10 +89,9 @@ def subtract(
     return replace(drawn, centre=fit.mean, unseen=unseen, fit=fit, moving=fit.moves.moving)
 
 
-def _move(
-    difference: Normal, first: _Side, second: _Side, shared: Overlap | None, certain: FloatArray
-) -> Normal:
+def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
+    certain = _find_certain_ends(first, second, shared)
     variance, effective = first.draws.sample.expansion.variance, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
@@ -141,7 +132,7 @@ def _measure_reach(first: _Side, second: _Side) -> FloatArray:
     return whole[:, None].repeat(2, axis=1)
 
 
-def _measure_unreached(first: _Side, second: _Side, shared: Overlap | None) -> tuple[FloatArray, FloatArray]:
+def _measure_unreached(first: _Side, second: _Side, shared: Overlap) -> tuple[FloatArray, FloatArray]:
     """Return the largest share of unreached links, (k,), and parts of what they can move, (k, 2, 3).
 
     Links of one prediction may all be right or all be wrong. Those of both are so in both, but weigh more in
@@ -152,7 +143,7 @@ def _measure_unreached(first: _Side, second: _Side, shared: Overlap | None) -> t
     links = [0.0 if totals is None else totals.total(PREDICTED_LINKS) for totals in known]
     found = [float(side.draws.sample.unreached_links) for side in sides]
     weights, common = list(found), 0.0
-    if shared is not None and all(links):
+    if all(links):
         for at, (side, (size, alone)) in enumerate(zip(sides, shared.alone, strict=True)):
             weights[at] = float((size > side.draws.sample.largest_touched) @ alone / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
@@ -166,36 +157,31 @@ def _measure_unreached(first: _Side, second: _Side, shared: Overlap | None) -> t
     return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 
 
-def _find_certain_ends(first: _Side, second: _Side, overlaps: Overlaps, pair: tuple[int, int]) -> FloatArray:
+def _find_certain_ends(first: _Side, second: _Side, shared: Overlap) -> FloatArray:
     """Return the least and the largest possible difference, whatever records without a label are, (k, 2)."""
     one, other = (
         np.clip(side.fit.unseen.certain, *np.transpose(side.fit.support)[..., None])
         for side in (first, second)
     )
-    ends, shared = other - one[:, ::-1], overlaps.find(*pair)
+    ends = other - one[:, ::-1]
     known = first.draws.sample.units.known, second.draws.sample.units.known
-    settled = dict[Metric, tuple[float, float]]()
-    if not BOUNDED_BY_LABELS.isdisjoint(first.draws.metrics):
-        settled = _bound_by_labels(first.draws.sample, second.draws.sample, overlaps, pair)
+    settled = _bound_by_labels(first.draws.sample, second.draws.sample, shared)
     for j, metric in enumerate(first.draws.metrics):
         bounds = settled.get(metric)
         if metric.group is Group.TRUTH:
             bounds = 0.0, 0.0
-        elif bounds is None and shared is not None and known[0] is not None and known[1] is not None:
+        elif bounds is None and known[0] is not None and known[1] is not None:
             bounds = _bound_by_shared(metric, known[0], known[1], shared)
         if bounds is not None:
             ends[j] = np.clip(ends[j], *bounds)
     return round_outward(ends)
 
 
-def _bound_by_labels(
-    first: Sample, second: Sample, overlaps: Overlaps, pair: tuple[int, int]
-) -> dict[Metric, tuple[float, float]]:
+def _bound_by_labels(first: Sample, second: Sample, shared: Overlap) -> dict[Metric, tuple[float, float]]:
     """Return the ends of differences that labels of whole entities leave possible (docs/settled.md)."""
-    labelled = first.units.piece_of
-    if overlaps.find(*pair) is None or labelled is None or not (first.settled and second.settled):
+    if not (first.settled and second.settled):
         return {}
-    both, moved = overlaps.find_open(*pair, labelled.index)
+    both, moved = shared.open_links, shared.open_records
     a, b = (_Links.of(sample) for sample in (first, second))
     alone_a, alone_b, change = a.open - both, b.open - both, b.common - a.common
     ends, N = dict[Metric, tuple[float, float]](), first.units.total(RECORDS)

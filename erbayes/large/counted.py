@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..units.frame import FrameFacts
 from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import changed
+from .duckdb import DuckDB
 from .faults import (
     refuse_headings,
     refuse_missing,
@@ -32,17 +33,33 @@ from .groups import GroupColumn, split_pieces
 from .prediction import Prediction, plain_id
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Place:
+    """Where a prediction lies: its `source`, its `columns` of record and cluster ids, and its `database`.
+
+    `frame`: that of the scan, whose ids are in the column `frame_record`; `others`: places of the predictions
+    with which it shares the records that were counted.
+    """
+
+    source: Any
+    columns: tuple[str, str]
+    frame: Any
+    frame_record: str | None
+    database: DuckDB
+    others: tuple[Place, ...] = ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
-    `rows`: records of the prediction; `digest`: a number that differs between predictions with other record
-    ids, None if the database has none; `columns`: names of the columns of record and cluster ids.
+    `rows`: records of the prediction; `columns`: names of the columns of record and cluster ids; `place`:
+    where it lies.
     """
 
     rows: int = 0
-    digest: int | None = None
     columns: tuple[str, ...] = ()
+    place: Place = field(kw_only=True)
 
     def refuse_others(self, labels: Any, **others: Any) -> None:
         """Refuse labels of other records or entities than those of the scan, and what else it has already."""
@@ -64,8 +81,8 @@ class Scanned(Units):
             )
 
 
-def count_rows(prediction: Prediction, any_id: bool) -> tuple[int, int | None]:
-    """Count the records, make a digest of their ids, and refuse ids that are missing or wrongly written."""
+def count_rows(prediction: Prediction, any_id: bool) -> int:
+    """Count the records, and refuse ids that are missing or wrongly written."""
     database = prediction.database
     rounded = [
         (what, key, column)
@@ -77,15 +94,14 @@ def count_rows(prediction: Prediction, any_id: bool) -> tuple[int, int | None]:
         *(write_rounded(database, key, column) for _, key, column in rounded),
     ]
     counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
-    digest = database.digest("r", database.kind(prediction.record))
-    select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {digest}, {counts} FROM {prediction.table}"
-    ((total, records, clusters, content, headings, *suspects),) = database.rows(select)
+    select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
+    ((total, records, clusters, headings, *suspects),) = database.rows(select)
     refuse_headings(prediction, int(headings or 0))
     refuse_missing(prediction, int(total), int(records), int(clusters))
     for (what, key, column), number in zip(rounded, suspects, strict=True):
         if number:
             refuse_rounded(prediction, key, column, what)
-    return int(total), content
+    return int(total)
 
 
 def count_sizes(
@@ -125,7 +141,8 @@ def count_units(
     missing: Missing,
     groups: GroupColumn | None,
     facts: FrameFacts | None,
-    content: tuple[int, int | None],
+    rows: int,
+    place: Place,
 ) -> Scanned:
     """Count the units of labelled records in a prediction whose clusters are `known`."""
     cluster, group = _find_labelled(prediction, labels, groups is not None)
@@ -134,7 +151,7 @@ def count_units(
     _refuse_changes(sizes, touched, known)
     size = np.array([int(sizes[c]) for c in touched], dtype=np.int64)
     codes = pd.Index(touched, dtype=object).get_indexer(cluster)
-    _refuse_edges(labels, codes, touched, size, content[0])
+    _refuse_edges(labels, codes, touched, size, rows)
     if missing is Missing.ERROR:
         refuse_other_writing(prediction, labels.records[codes < 0])
     units = assemble(labels, codes, size, known, blocks=blocks, missing=missing)
@@ -144,12 +161,11 @@ def count_units(
         groupings = (
             split_pieces(prediction, groups, of_record, units, touched, pd.Series(codes, labels.records)),
         )
-    rows, digest = content
     return Scanned(
         **units.__getstate__() | {"frame": facts, "groupings": groupings},
         rows=rows,
-        digest=digest,
-        columns=(prediction.record, prediction.cluster),
+        columns=place.columns,
+        place=place,
     )
 
 

@@ -87,10 +87,6 @@ class Database(Protocol):
         """Prepare the database for statements that only count so many rows by one id."""
         return nullcontext()
 
-    def digest(self, key: str, kind: str | None) -> str:
-        """SQL of a number that differs between sets of keys of a kind; NULL if the database has none."""
-        return "NULL"
-
 
 def refuse_unlike(kind: str | None, other: str | None, what: str) -> None:
     """Refuse record ids of a second table whose type is another than that of the prediction's."""

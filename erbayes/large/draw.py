@@ -174,7 +174,7 @@ def drawing(
         prediction = Prediction.of(table, (record, cluster), further)
         for ids in listed:
             prediction = FrameIds.of(ids, columns.record).restrict(prediction)
-        rows, _ = count_rows(prediction, columns.any_id)
+        rows = count_rows(prediction, columns.any_id)
         if value is not None:
             ((present,),) = table.rows(f"SELECT COUNT(v) FROM {prediction.table}")
             if present < rows:

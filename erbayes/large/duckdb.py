@@ -268,10 +268,6 @@ class DuckTable(Database):
         finally:
             self.connection.execute("RESET perfect_ht_threshold")
 
-    def digest(self, key: str, kind: str | None) -> str:
-        # the order of rows does not matter and nothing overflows; the hash may depend on the type of integers
-        return f"BIT_XOR(hash({f'CAST({key} AS HUGEINT)' if kind == 'integer' else key}))"
-
 
 def quote_string(text: str) -> str:
     """Return a string in DuckDB's SQL."""

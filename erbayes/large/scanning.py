@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, overload
 
 from .._internal.errors import DataError, Remedy, need
@@ -18,15 +17,13 @@ from ..units.frame import FrameFacts
 from ..units.measuring import need_policy, sampled_labels
 from ..units.units import KnownTotals
 from .choice import Columns, use_columns
-from .counted import Scanned, count_rows, count_sizes, count_units
+from .counted import Place, Scanned, count_rows, count_sizes, count_units
 from .database import Database
 from .duckdb import DuckDB
 from .faults import refuse_duplicates
-from .files import Files
 from .groups import GroupColumn, GroupSource
 from .prediction import FrameIds, Prediction, frame_sources
-from .sources import has_own_database, opened
-from .tables import DatabaseTable
+from .sources import has_own_database, identify, opened
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
@@ -106,8 +103,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     sources = dict(source) if several else {"": source}
     of_frame = frame_sources(frame, sources.values())
     further = [*of_frame, *_list_attributes(groups, sources.values())]
-    stored = str | Path | Files | DatabaseTable
-    places = {name: one if isinstance(one, stored) else id(one) for name, one in sources.items()}
+    places = {name: identify(one) for name, one in sources.items()}
     once = dict(zip(places.values(), sources.values(), strict=True))
     with opened([*once.values(), *further], database) as tables:
         of_place, others = dict(zip(once, tables, strict=False)), tables[len(once) :]
@@ -121,8 +117,16 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         counts = {name: _Count.of(p, name, ids, columns.any_id) for name, p in predictions.items()}
         if several:
             before, counts = counts, _count_shared(counts)
-            if any(count.content[0] != before[name].content[0] for name, count in counts.items()):
+            if any(count.rows != before[name].rows for name, count in counts.items()):
                 missing = Missing.OMIT
+        all_places = [
+            Place(sources[name], (p.record, p.cluster), frame, columns.record, database)
+            for name, p in predictions.items()
+        ]
+        place_of = {
+            name: replace(place, others=tuple(other for other in all_places if other is not place))
+            for name, place in zip(predictions, all_places, strict=True)
+        }
         units = {
             name: count_units(
                 count.prediction if column is None else column.join(count.prediction),
@@ -132,7 +136,8 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
                 missing=missing,
                 groups=column,
                 facts=count.facts,
-                content=count.content,
+                rows=count.rows,
+                place=place_of[name],
             )
             for name, count in counts.items()
         }
@@ -177,25 +182,25 @@ def _select(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Count:
-    """A prediction with its number of records and their digest, its sizes, and facts of its frame."""
+    """A prediction with its number of records, its sizes, and facts of its frame."""
 
     prediction: Prediction
-    content: tuple[int, int | None]
+    rows: int
     known: KnownTotals
     facts: FrameFacts | None = None
 
     @classmethod
     def of(cls, prediction: Prediction, name: str, frame: FrameIds | None, any_id: bool) -> _Count:
         """Count a prediction, inside the frame if there is one, and refuse its faults."""
-        content, facts = count_rows(prediction, any_id), None
+        rows, facts = count_rows(prediction, any_id), None
         if frame is not None:
             facts = frame.count_inside(prediction, name)
             prediction = frame.restrict(prediction)
-            content = count_rows(prediction, any_id)
+            rows = count_rows(prediction, any_id)
         if not name:  # of several predictions, the records that they share are looked at
-            refuse_duplicates(prediction, content[0])
+            refuse_duplicates(prediction, rows)
         whose = f", in {name!r}" if name else ""
-        return cls(prediction, content, count_sizes(prediction, content[0], any_id, whose), facts)
+        return cls(prediction, rows, count_sizes(prediction, rows, any_id, whose), facts)
 
 
 def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
@@ -210,11 +215,11 @@ def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
             prediction = count.prediction.within(*others)
             if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
                 raise DataError("no record is in every prediction")
-            content = count_rows(prediction, True)
-            known = count_sizes(prediction, content[0], True)
-            count = replace(count, prediction=prediction, content=content, known=known)
+            rows = count_rows(prediction, True)
+            known = count_sizes(prediction, rows, True)
+            count = replace(count, prediction=prediction, rows=rows, known=known)
         if own not in unique:
-            refuse_duplicates(count.prediction, count.content[0])
+            refuse_duplicates(count.prediction, count.rows)
         unique.add(own)
         shared[name] = count
     return shared
@@ -229,7 +234,7 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
     """Refuse scans of different records or labels, since a comparison would take gaps for errors."""
     (first_name, first), *others = predictions.items()
     for name, other in others:
-        if first.rows != other.rows or len({first.digest, other.digest} - {None}) > 1:
+        if first.rows != other.rows:
             raise DataError(
                 f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
                 Remedy.DIFFERING,

@@ -35,6 +35,11 @@ def _is_relation(source: Any) -> bool:
     return _is_of(source, "duckdb", "_duckdb") and hasattr(source, "columns")
 
 
+def identify(source: Any) -> Any:
+    """Return what is equal for sources that are one: files and tables by what they name."""
+    return source if isinstance(source, str | Path | Files | DatabaseTable) else id(source)
+
+
 @contextmanager
 def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
     """Open sources of one database, or several that `database` reads."""
