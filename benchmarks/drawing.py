@@ -96,12 +96,12 @@ def variances(populations) -> None:
     for people in populations.values():
         known = people.units.known
         designs = {plan: eb.design.ByPredictedSize(of.column(known)) for plan, of in PLANS.items()}
-        table = forecast(people, PR, designs).table()
         links = {"ends of links": eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
-        table = pd.concat([table, forecast(people, PR[:1], links).table()])
-        base = table[table.design == "uniform records"].set_index("metric").variance
-        for row in table.itertuples():
-            rows.setdefault((row.design, row.metric), []).append(f"{row.variance / base[row.metric]:.2f}")
+        found = forecast(people, PR, designs).designs | forecast(people, PR[:1], links).designs
+        base = found["uniform records"].variance
+        for name, outlook in found.items():
+            for metric, variance, other in zip(outlook.metrics, outlook.variance, base, strict=False):
+                rows.setdefault((name, metric.name), []).append(f"{variance / other:.2f}")
     print("\n## Variance of one draw, over that of a uniform record\n")
     print(markdown(["design", "metric", *RELEASES], ([*k, *v] for k, v in rows.items())))
 
@@ -114,10 +114,10 @@ def price(populations) -> None:
     for name, people in populations.items():
         chances = {plan: of.column(people.units.known) for plan, of in PLANS.items()}
         designs = {plan: eb.design.ByPredictedSize(column) for plan, column in chances.items()}
-        table = forecast(people, metrics, designs).half_widths([300])
-        records, mixture = (table[table.design == plan] for plan in ("uniform records", "mixture, α = .2"))
-        ratios = mixture.half_width.to_numpy() / records.half_width.to_numpy()
-        columns[name] = [mixture.cost.iloc[0] / records.cost.iloc[0], *ratios]
+        found = forecast(people, metrics, designs).designs
+        records, mixture = found["uniform records"], found["mixture, α = .2"]
+        ratios = mixture.half_widths(300, 0.95) / records.half_widths(300, 0.95)
+        columns[name] = [mixture.cost(300) / records.cost(300), *ratios]
     rows = zip(["records to label", *metrics], *columns.values(), strict=True)
     print("\n## Price of a mixture, α = .2: 300 draws, over that of uniform records\n")
     print(markdown(["", *columns], ([what, *(f"{x:.2f}" for x in rest)] for what, *rest in rows)))

@@ -176,7 +176,7 @@ class TestDesign:
 
     def test_is_planned_or_refused(self, cls):
         if cls in PLANNED:
-            assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).smallest(0.1)["n"][0] > 1
+            assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).table(0.1)["n"][0] > 1
         else:
             with pytest.raises(
                 eb.DataError,

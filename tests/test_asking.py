@@ -117,7 +117,7 @@ DOORS = {
     "naive": lambda x: eb.engine.naive(SAMPLE.units, x).to_csv(),
     "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
                                    repetitions=3, seed=1).runs["estimate"].tolist(),
-    "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
+    "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).table(0.1).to_csv(),
     "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.draw_side_by_side(

@@ -354,9 +354,9 @@ def test_every_command_has_the_kind_of_interval(folder):
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
     )["estimates"]
     designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).needed(0.05)
+    needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).table(0.05)
     assert [r["n"] for r in planned] == needed["n"].tolist()
-    assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).needed(0.05)["n"].tolist()
+    assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).table(0.05)["n"].tolist()
     run("report", "p.csv", "l.parquet", *wald, "--output", "wald.html")
     low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.intervals.WALD)[
         0
@@ -900,7 +900,7 @@ def test_plan(folder):
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, eb.metrics.DEFAULT_METRICS, planned, cost=lambda size: 4 + size / 2).needed(
+    wanted = forecast(pilot, eb.metrics.DEFAULT_METRICS, planned, cost=lambda size: 4 + size / 2).table(
         0.04, 0.9
     )
     for found, row in zip(json.loads(shown.stdout)["estimates"], wanted.to_dict("records"), strict=True):

@@ -434,7 +434,7 @@ def test_a_plan_takes_the_design_of_a_folder(files, design):
         returned = read_labels("f")
         pilot = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
         plan = eb.analysis.planning.forecast(pilot, "b3-recall", {design: returned.design()})
-        wanted = plan.needed(0.1)
+        wanted = plan.table(0.1)
         assert found.iloc[2]["n"] == wanted.iloc[0]["n"]
 
 
@@ -797,7 +797,6 @@ def test_side_by_side_shows_the_engines_that_can(files):
     assert shown.exit_code == 0, shown.output
     found = json.loads(shown.stdout)
     assert [row["method"] for row in found["estimates"]] == ["closed-form", "bootstrap"]
-    assert "UniformRecords" not in shown.stderr
     said = "size-model has no estimate of pairwise-precision: the chance of an entity is no known function"
     assert any(alarm["text"].startswith(said) for alarm in found["alarms"])
     alone = refused("estimate", "f", "--engine", "size-model")

@@ -199,7 +199,7 @@ COLUMNS = {
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
     "PooledDifferences": "estimate sd lower upper level kind",
-    "Forecast": "design metric estimate variance relative_se",
+    "Forecast": "design metric half_width n n_low n_high cost",
     "Tipping": "tipping_point prior_mean",
     "WithErrors": "error metric estimate se df lower upper level kind",
     "Grid": "missed kept added metric estimate lower upper",
@@ -289,18 +289,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "Curve.loss": (
         lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1),
         "threshold loss lower upper best regret",
-    ),
-    "Forecast.half_widths": (
-        lambda: EXAMPLES["Forecast"]().half_widths([100]),
-        "design n metric half_width cost",
-    ),
-    "Forecast.needed": (
-        lambda: EXAMPLES["Forecast"]().needed(0.2),
-        "design metric half_width n n_low n_high cost",
-    ),
-    "Forecast.smallest": (
-        lambda: EXAMPLES["Forecast"]().smallest(0.2),
-        "design metric half_width n n_low n_high cost",
     ),
     "Grouping.table": (make_groups, "records pieces units"),
     "LabelledPairs.bands": (

@@ -289,16 +289,9 @@ REFUSED = {
     },
     "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
-    **{
-        f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
-        for name, door in {
-            "half widths": lambda x: plan().half_widths(x),
-        }.items()
-        for sizes, said in ((None, "None"), (50, "int"))
-    },
-    "a width in words": (lambda: plan().needed("a"), "half widths must be numbers, not 'a'"),
-    "a forecast of half a draw": (lambda: plan().half_widths([2.5]), "the number of draws must be a whole number, 0 or more, not 2.5"),
-    "a forecast of nan draws": (lambda: plan().half_widths([np.nan]), "the number of draws must be a whole number"),
+    "a width in words": (lambda: plan().table("a"), "half widths must be numbers, not 'a'"),
+    "a forecast of half a draw": (lambda: plan().designs["r"].half_widths(2.5, 0.95), "the number of draws must be a whole number, 0 or more, not 2.5"),
+    "a forecast of nan draws": (lambda: plan().designs["r"].half_widths(np.nan, 0.95), "the number of draws must be a whole number"),
     "a forecast from units": (lambda: planning.forecast(SAMPLE.units, PR, {"r": eb.UniformRecords()}), "a forecast starts from a Sample or a Population, not from Units"),
     "planned strata": (lambda: plan(eb.Stratified({}, {})), "r: Stratified cannot be planned; UniformRecords, UniformClusters, BySize and ByPredictedSize can"),
     "planned weights": (lambda: plan(eb.KnownWeights(WEIGHTS)), "KnownWeights cannot be planned"),
@@ -306,7 +299,7 @@ REFUSED = {
     "planned calibration": (lambda: plan(eb.design.Calibrated(eb.UniformRecords())), "Calibrated cannot be planned"),
     "planned distinct entities": (lambda: plan(eb.DistinctEntities(50)), "DistinctEntities cannot be planned"),
     "a planned class": (lambda: plan(eb.UniformRecords), "UniformRecords is a class"),
-    "a planned half record": (lambda: plan(eb.UniformRecords(population=8.5)).half_widths([3]), "population must be a whole number"),
+    "a planned half record": (lambda: plan(eb.UniformRecords(population=8.5)).designs["r"].half_widths(3, 0.95), "population must be a whole number"),
 }  # fmt: skip
 
 
@@ -325,7 +318,7 @@ class Own:
 
 def test_own_designs_by_size_are_planned_where_the_formula_is_theirs():
     # each draw of a design by size counts, whatever the design
-    found, wanted = plan(Own(False, True)).needed(0.2), plan(eb.design.BySize(lambda size: size)).needed(0.2)
+    found, wanted = plan(Own(False, True)).table(0.2), plan(eb.design.BySize(lambda size: size)).table(0.2)
     pd.testing.assert_frame_equal(found, wanted)
     for other in (Own(True, True), Own(False, False)):
         with pytest.raises(eb.DataError, match="r: Own cannot be planned"):

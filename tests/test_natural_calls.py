@@ -133,7 +133,7 @@ def test_a_call_returns(said, same):
         "sample.plot()": "eb.balance(sample)['ratio']",
         "tip.plot()": "tip.rows.loc[['missed', 'kept', 'added'], 'tipping_point']",
         "checked.plot()": "checked.minimum[:1]",
-        "plan.plot(sizes=[100, 300])": "plan.half_widths([100, 300])['n']",
+        "plan.plot(sizes=[100, 300])": "[100, 300]",
         "moved.plot()": "moved['estimate']",
     }.items(),
 )

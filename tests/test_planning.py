@@ -11,8 +11,7 @@ from test_study import Distinct
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.planning import forecast
-from erbayes.analysis.planning.pilot import UNREACHED
+from erbayes.analysis.planning import UNREACHED, forecast
 from erbayes.engine import Taylor
 from erbayes.labels import LinkEnds, Records, RootSize
 from erbayes.study import UniformEntities, draw_samples, study
@@ -124,7 +123,7 @@ def test_pilots_of_one_design_forecast_every_other(plan):
         assert np.abs(off).max() < 0.06, (name, off)
         said = np.array([f.designs[name].doubt for f in found]).mean(axis=0)
         assert np.log(S2).std(axis=0) == pytest.approx(said, rel=0.25), name
-    assert (census.table()["relative_se"] == 0).all()
+    assert all((outlook.doubt == 0).all() for outlook in census.designs.values())
 
 
 @pytest.mark.parametrize(
@@ -160,27 +159,23 @@ def test_a_pilot_of_any_design(design):
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_answer_is_the_smallest(plan):
     found = forecast(PEOPLE, METRICS[:4], DESIGNS)
-    table = found.needed(0.04, 0.9).set_index("design").loc[plan]
+    table = found.table(0.04, 0.9).set_index("design").loc[plan]
     for j, n in enumerate(table["n"]):
         half = [found.designs[plan].half_widths(int(x), 0.9)[j] for x in (n - 1, n)]
         assert half[1] <= 0.04 < half[0]
     assert (table["n_low"] == table["n"]).all() and (table["n_high"] == table["n"]).all()
-    (row,) = found.smallest(0.04, 0.9).query("design == @plan").itertuples()
-    assert row.n == table["n"].max()
-    assert row.metric == table.set_index("metric")["n"].idxmax()
 
 
 def test_half_widths_fall_with_draws_and_costs_rise():
     (pilot,) = pilots("records", 200, 1)
     found = forecast(pilot, METRICS, DESIGNS)
-    table = found.half_widths([2, 5, 20, 100, 400, K])
-    for _, rows in table.groupby(["design", "metric"]):
-        width = rows["half_width"].to_numpy()
-        assert ((np.diff(width) < 0) | (width[1:] == 0.5)).all(), "until they leave the whole scale"
-        assert (rows["cost"].diff().dropna() > 0).all()
-    whole = table.query("design == 'distinct clusters' and n == @K")
-    assert (whole["half_width"].abs() < 1e-9).all()
-    assert found.needed([0.1, 0.05, 0.1, 0.1, 99.0])["half_width"].tolist() == [0.1, 0.05, 0.1, 0.1, 99.0] * 3
+    sizes = [2, 5, 20, 100, 400, K]
+    for outlook in found.designs.values():
+        width = np.array([outlook.half_widths(n, 0.95) for n in sizes])
+        assert ((np.diff(width, axis=0) < 0) | (width[1:] == 0.5)).all(), "until they leave the whole scale"
+        assert (np.diff([outlook.cost(n) for n in sizes]) > 0).all()
+    assert (np.abs(found.designs["distinct clusters"].half_widths(K, 0.95)) < 1e-9).all()
+    assert found.table([0.1, 0.05, 0.1, 0.1, 99.0])["half_width"].tolist() == [0.1, 0.05, 0.1, 0.1, 99.0] * 3
 
 
 @pytest.mark.parametrize("plan", ["records", "clusters"])
@@ -216,9 +211,9 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
     errors = sim.Chain([sim.Misattribution(0.04), sim.Merges(0.03)])
     people = sim.simulate(sim.Zeta(2.3, largest=60), errors, 20_000, np.random.default_rng(7))
     metrics, designs = METRICS[:2], {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
-    truth = forecast(people, metrics, designs).needed(0.03)["n"]
+    truth = forecast(people, metrics, designs).table(0.03)["n"]
     drawn = draw_samples(PLANS[plan][1], people.units, 80, 24, np.random.default_rng(4)).separate
-    found = [forecast(sample, metrics, designs).needed(0.03) for sample in drawn]
+    found = [forecast(sample, metrics, designs).table(0.03) for sample in drawn]
     held = np.mean([(t["n_low"] <= truth) & (truth <= t["n_high"].fillna(10**9)) for t in found], axis=0)
     assert (held >= 0.8).all() and held.mean() >= 0.93
     if plan == "records":
@@ -229,7 +224,7 @@ def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
     wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
         for pilot in pilots(plan, 120, 1):
-            table = forecast(pilot, wanted, DESIGNS).needed(0.05, assurance=0.5)
+            table = forecast(pilot, wanted, DESIGNS).table(0.05, assurance=0.5)
             assert (table["n_low"] <= table["n"]).all() and (
                 table["n"] <= table["n_high"].fillna(10**9)
             ).all()
@@ -237,7 +232,7 @@ def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
 
 def test_the_doubt_of_a_pilot_widens_the_answer():
     (pilot,) = pilots("records", 100, 1)
-    table = forecast(pilot, METRICS[:2], DESIGNS).needed(0.03, assurance=0.5)
+    table = forecast(pilot, METRICS[:2], DESIGNS).table(0.03, assurance=0.5)
     assert (table["n_low"] < table["n"]).all() and (table["n"] < table["n_high"]).all()
     assert (table["n_high"][:2] > 1.25 * table["n"][:2]).all()
 
@@ -287,11 +282,11 @@ def test_a_pilot_without_error_has_bounds_by_its_pseudo_draws(design):
     labels = {i: i // 3 for i in range(60)}
     pilot = eb.Sample(eb.measure(labels, labels), design)
     found = forecast(pilot, [m.pairwise_recall], {"d": design})
-    assert found.designs["d"].variance[0] == 0 and np.isnan(found.table()["relative_se"][0])
-    row = found.needed(0.05, assurance=0.5).iloc[0]
+    assert found.designs["d"].variance[0] == 0 and np.isnan(found.designs["d"].doubt[0])
+    row = found.table(0.05, assurance=0.5).iloc[0]
     assert 10 < row.n < 40  # by the pseudo-draws alone
     assert row.n_low <= row.n and 196 < row.n_high < 2000
-    assert row.n < found.needed(0.05).n[0] < row.n_high
+    assert row.n < found.table(0.05).n[0] < row.n_high
 
 
 @pytest.mark.study  # the quantile that the assurance moves is checked by hand below
@@ -301,7 +296,7 @@ def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
     for assurance, least, most in ((0.5, 0.3, 0.75), (0.8, 0.75, 1.0)):
         kept = []
         for pilot in pilots("records", 60, 40):
-            found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
+            found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).table(0.05, assurance=assurance)
             sample = draw_samples(drawn, PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
             ends = eb.engine.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
             kept.append(np.diff(ends)[0, 0] / 2 <= 0.05)
@@ -314,7 +309,7 @@ def test_assurance_moves_the_width_by_its_quantile():
     plan = forecast(pilot, METRICS[:2], {"records": eb.UniformRecords()})
     outlook, level = plan.designs["records"], 0.95
     moved = outlook._add_pseudo_draws()
-    n = plan.needed(0.03, level, 0.9).n.to_numpy()
+    n = plan.table(0.03, level, 0.9).n.to_numpy()
     t = stats.t.ppf(0.9, outlook.df)
     for j in range(2):
         at = {}
@@ -329,13 +324,13 @@ def test_assurance_moves_the_width_by_its_quantile():
 
 def test_assurance_leaves_the_n_of_a_known_population_and_grows_otherwise():
     known = forecast(PEOPLE, METRICS, DESIGNS)
-    assert known.needed(0.03, assurance=0.05).equals(known.needed(0.03, assurance=0.99))
+    assert known.table(0.03, assurance=0.05).equals(known.table(0.03, assurance=0.99))
     (pilot,) = pilots("records", 100, 1)
     plan = forecast(pilot, METRICS[:2], DESIGNS)
-    n = np.array([plan.needed(0.03, assurance=a).n for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
+    n = np.array([plan.table(0.03, assurance=a).n for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
     assert (np.diff(n, axis=0) > 0).all()
     with pytest.raises(eb.DataError, match="assurance must lie strictly between 0 and 1"):
-        plan.smallest(0.03, assurance=1)
+        plan.table(0.03, assurance=1)
 
 
 def test_a_pilot_whose_entities_are_all_alike_has_no_bounds():
@@ -343,7 +338,7 @@ def test_a_pilot_whose_entities_are_all_alike_has_no_bounds():
     labels = {i: i // 4 for i in range(80)}
     half = {i: (i // 4, i % 4 == 3) for i in range(80)}
     pilot = eb.Sample(eb.measure({i: hash(c) for i, c in half.items()}, labels), eb.UniformRecords())
-    found = forecast(pilot, [m.pairwise_recall], DESIGNS).needed(0.02)
+    found = forecast(pilot, [m.pairwise_recall], DESIGNS).table(0.02)
     assert found["n"].eq(2).all()
 
 
@@ -354,22 +349,19 @@ def test_a_population_of_one_entity():
     )
     found = forecast(one, [m.pairwise_recall], {"clusters": eb.UniformClusters()})
     assert found.designs["clusters"].doubt[0] == 0
-    row = found.needed(0.05).iloc[0]
+    row = found.table(0.05).iloc[0]
     assert row.n_low == row.n == row.n_high
 
 
 def test_a_metric_that_does_not_reach_its_width_takes_no_other_with_it():
     with_repeats = {"sizes": eb.design.BySize(np.sqrt), "clusters": eb.UniformClusters()}
     plan = forecast(PILOT, METRICS[:2], with_repeats)
-    table = plan.needed([1e-7, 0.1])
-    alone = forecast(PILOT, METRICS[1:2], with_repeats).needed(0.1)
+    table = plan.table([1e-7, 0.1])
+    alone = forecast(PILOT, METRICS[1:2], with_repeats).table(0.1)
     assert table["n"].isna().tolist() == [True, False, True, False]
     assert table["n"].dropna().tolist() == alone["n"].tolist()
     assert table["reason"].tolist() == [UNREACHED, "", UNREACHED, ""]
-    with pytest.raises(
-        eb.DataError, match="do not reach a half width of 1e-07 of pairwise-precision: leave the metric"
-    ):
-        plan.smallest([1e-7, 0.1])
+    assert table["cost"].isna().tolist() == [True, False, True, False]
 
 
 PILOT = pilots("records", 50, 1)[0]
@@ -389,29 +381,28 @@ PILOT = pilots("records", 50, 1)[0]
             "a pilot of 1 draws gives no variance",
         ),
         (
-            lambda: forecast(PILOT, METRICS, DESIGNS).needed(0),
+            lambda: forecast(PILOT, METRICS, DESIGNS).table(0),
             "half widths must be above 0 and finite, not 0",
         ),
         (
-            lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, np.nan, 1, 1, 1]),
+            lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]),
             "must be above 0 and finite",
         ),
         (
-            lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1, 0.5, 0.1, 99.0]),
+            lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1, 0.5, 0.1, 99.0]),
             "b3-recall lies between 0 and 1, so that a half width of 0.5 says nothing: write 0.02 for 2",
         ),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1]), "2 half widths for 5 metrics"),
         (
-            lambda: forecast(PILOT, METRICS, {"c": eb.UniformClusters()}).needed(1e-7),
-            "draws do not reach a half width of 1e-07",
-        ),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS).needed(0.1, 1.5),
+            lambda: forecast(PILOT, METRICS, DESIGNS).table(0.1, 1.5),
             "level must lie strictly between 0 and 1",
         ),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([1]), "1 draws: 2 or more are needed"),
         (
-            lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([K + 1]),
+            lambda: forecast(PILOT, METRICS, DESIGNS).designs["records"].half_widths(1, 0.9),
+            "1 draws: 2 or more are needed",
+        ),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).designs["distinct clusters"].half_widths(K + 1, 0.9),
             f"{K + 1} draws: 2 or more are needed, {K} at most",
         ),
         (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
@@ -446,7 +437,7 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
         p = pd.Series(phi(of_record)).groupby(PEOPLE.true.to_numpy()).sum().reindex(units.ids).to_numpy()
         p = p / p.sum()
         plan = forecast(PEOPLE, list(metrics), {"d": design})
-        for metric, variance in zip(metrics, plan.table().variance, strict=True):
+        for metric, variance in zip(metrics, plan.designs["d"].variance, strict=True):
             a, b = parts[metric]
             d = (a - a.sum() / b.sum() * b) / b.sum()
             assert variance == pytest.approx((d[p > 0] ** 2 / p[p > 0]).sum(), rel=1e-9)
@@ -455,8 +446,10 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
 def test_a_pilot_by_predicted_size_forecasts_other_designs():
     mean = []
     for sample in draw_samples(RootSize(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
-        mean.append(forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance)
-    wanted = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance
+        found = forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).designs
+        mean.append([outlook.variance for outlook in found.values()])
+    census = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).designs
+    wanted = [outlook.variance for outlook in census.values()]
     np.testing.assert_allclose(np.mean(mean, axis=0), wanted, rtol=0.15)
 
 
@@ -466,7 +459,7 @@ def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
     ):
         forecast(PEOPLE, METRICS[:2], {"d": LINKS})
     (pilot,) = draw_samples(LinkEnds(), PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
-    assert forecast(pilot, METRICS[:1], {"d": LINKS}).smallest(0.1)["n"][0] > 1
+    assert forecast(pilot, METRICS[:1], {"d": LINKS}).table(0.1)["n"][0] > 1
     for design in (eb.UniformRecords(), ROOTS):
         with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):
             forecast(pilot, METRICS[:1], {"d": design})

@@ -313,15 +313,15 @@ PAIRS = eb.measure({r: r // 2 if r % 3 else r + 100 for r in range(80)}, {r: r /
 @pytest.mark.parametrize("population", [None, 30])
 def test_a_plan_has_two_draws_or_more_and_no_more_than_there_are(population):
     design = eb.UniformClusters(population=population)
-    found = forecast(eb.Sample(PAIRS, eb.UniformClusters()), [R], {"d": design})
+    found = forecast(eb.Sample(PAIRS, eb.UniformClusters()), [R], {"d": design}).designs["d"]
     with pytest.raises(eb.DataError, match="1 draws: 2 or more are needed"):
-        found.half_widths([1])
-    assert len(found.half_widths([2, 30])) == 2
+        found.half_widths(1, 0.95)
+    assert (found.half_widths(2, 0.95) > found.half_widths(30, 0.95)).all()
     if population is None:
-        assert len(found.half_widths([31])) == 1
+        assert len(found.half_widths(31, 0.95)) == 1
         return
     with pytest.raises(eb.DataError, match="31 draws: 2 or more are needed, 30 at most"):
-        found.half_widths([31])
+        found.half_widths(31, 0.95)
 
 
 def test_a_pilot_of_two_draws_gives_a_variance_and_one_does_not():
@@ -340,7 +340,7 @@ def test_costs_may_be_0_and_not_less():
         sample = eb.Sample(PAIRS, eb.UniformClusters())
         return forecast(sample, [R], {"d": eb.UniformClusters()}, cost=lambda s: np.full(len(s), price))
 
-    assert found(0.0).half_widths([9]).cost[0] == 0
+    assert found(0.0).designs["d"].cost(9) == 0
     for price in (-1e-9, np.inf, np.nan):
         with pytest.raises(eb.DataError, match="costs must be 0 or more and finite; 20 of 20 are not"):
             found(price)
@@ -359,7 +359,7 @@ def test_a_chance_to_be_found_is_1_at_most():
     pilot = eb.Sample(units, eb.UniformClusters(draws=["giant"] + 49 * ["small"]))
     cubes = forecast(pilot, [m.b3_precision], {"cubes": eb.design.BySize(lambda s: s**3)})
     assert cubes.designs["cubes"].reach.max() == 1
-    assert np.isfinite(cubes.half_widths([5]).cost[0])
+    assert np.isfinite(cubes.designs["cubes"].cost(5))
 
 
 def test_no_variation_of_one_draw_is_told_from_little():

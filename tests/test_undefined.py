@@ -164,22 +164,17 @@ def test_a_plan_of_the_others():
     wish = np.array([0.1, 0.1, 0.1, 5.0])
     found = forecast(SAMPLE, METRICS, designs)
     others = forecast(SAMPLE, [x for x, there in zip(METRICS, DEFINED, strict=True) if there], designs)
-    both = (
-        (found.table(), others.table()),
-        (found.half_widths([9, 30]), others.half_widths([9, 30])),
-        (found.needed(wish), others.needed(wish[DEFINED])),
-    )
-    for table, rest in both:
-        bad = table["metric"] == "pairwise-recall"
-        assert table["reason"].tolist() == [EMPTY if x else "" for x in bad]
-        assert table.loc[bad].drop(columns=["design", "metric", "reason"]).isna().any(axis=1).all()
-        pd.testing.assert_frame_equal(
-            table[~bad].drop(columns="reason").reset_index(drop=True), rest, check_dtype=False
-        )
-        assert "reason" not in rest
-    answer, rest = found.smallest(wish), others.smallest(wish[DEFINED])
-    assert (answer["reason"] == f"pairwise-recall: {EMPTY}").all()
-    pd.testing.assert_frame_equal(answer.drop(columns="reason"), rest, check_dtype=False)
+    table, rest = found.table(wish), others.table(wish[DEFINED])
+    bad = table["metric"] == "pairwise-recall"
+    assert table["reason"].tolist() == [EMPTY if x else "" for x in bad]
+    assert table.loc[bad].drop(columns=["design", "metric", "reason"]).isna().any(axis=1).all()
+    defined = table[~bad].drop(columns="reason").reset_index(drop=True)
+    pd.testing.assert_frame_equal(defined, rest, check_dtype=False)
+    assert "reason" not in rest
+    for name, outlook in found.designs.items():
+        half = outlook.half_widths(30, 0.95)
+        assert np.isnan(half).tolist() == [x is METRICS[1] for x in METRICS]
+        np.testing.assert_array_equal(half[DEFINED], others.designs[name].half_widths(30, 0.95))
     with pytest.raises(eb.NotIdentified, match="pairwise-recall, muc-recall: it is 0/0"):
         forecast(SAMPLE, [m.pairwise_recall, m.muc_recall], designs)
 

@@ -52,7 +52,7 @@ def plan_command(
             pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
         )
     alarms += said
-    table = plan.needed(half_width, inputs.level)
+    table = plan.table(half_width, inputs.level)
     _note_unreached(pilot, designs, table)
     if not per_unit and per_record == 1:
         message("note: cost counts records to label; --per-unit and --per-record say what they cost")

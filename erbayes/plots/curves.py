@@ -11,7 +11,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from ..analysis.comparison import Comparison
 from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
-from ..analysis.planning.pilot import Forecast
+from ..analysis.planning import Forecast
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import MetricLike, resolve_metrics
@@ -108,14 +108,14 @@ def draw_forecast(
         Numbers of draws. A design without replacement takes no more than there are units.
     level : float in (0, 1)
     """
-    table, names = result.half_widths(sizes, level), [metric.name for metric in result.metrics]
+    names = [metric.name for metric in result.metrics]
     chosen, ax = names[:SHOWN] if metrics is None else choose_names(metrics, names), axes_of(ax)
-    for i, design in enumerate(result.designs):
+    for i, (design, outlook) in enumerate(result.designs.items()):
+        half_widths = np.array([outlook.half_widths(n, level) for n in sizes])
         for j, name in enumerate(chosen):
-            rows = table[(table["design"] == design) & (table["metric"] == name)]
             style = style_of(j, len(chosen), ", ".join([design] * (len(result.designs) > 1) + [name]))
             style |= {"linestyle": DASHES[i % len(DASHES)]}
-            ax.plot(rows["n"], rows["half_width"], **style)
+            ax.plot(sizes, half_widths[:, names.index(name)], **style)
     ax.set(xscale="log", xlabel="draws", ylabel=f"half width of {100 * level:g} % intervals")
     ax.set_ylim(bottom=0)
     ax.set_xticks(list(sizes), [f"{n:,}" for n in sizes])
