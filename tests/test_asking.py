@@ -122,7 +122,7 @@ DOORS = {
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.draw_side_by_side(
         engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
-    "tipping": lambda x: sensitivity.tipping(with_errors(1), x, 0.4, imputations=2).rows.to_csv(),
+    "tipping": lambda x: sensitivity.tipping(with_errors(1), x, 0.4, imputations=2).to_csv(),
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
 
@@ -141,7 +141,7 @@ RANDOM = {
         PAIR, LABELS, DESIGN, "rand", engine=engines.Resampled(replicates=20), rng=rng).joint.values,
     "with_errors": lambda rng: with_errors(rng).table().to_csv(),
     "grid": lambda rng: sensitivity.grid(
-        with_errors(rng), pd.DataFrame({"missed": [0.3]}), imputations=2, progress=False).rows.to_csv(),
+        with_errors(rng), pd.DataFrame({"missed": [0.3]}), imputations=2, progress=False).to_csv(),
     "simulate": lambda rng: simulate.simulate(
         simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng).pred.to_csv(),
     "population": lambda rng: simulate.population(simulate.Zeta(2.5, 9), 300, rng).to_csv(),

@@ -162,7 +162,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         np.array([[True]]),
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
-    "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
     "Impact": make_impact,
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(eb.UniformRecords(sample().units.ids)), [m.b3_precision]),
@@ -183,7 +182,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         repetitions=3,
         seed=1,
     ),
-    "Tipping": lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2),
     "WithErrors": lambda: make_errors(),
 }
 COLUMNS = {
@@ -200,9 +198,7 @@ COLUMNS = {
     "PooledDraws": "estimate sd lower upper level kind",
     "PooledDifferences": "estimate sd lower upper level kind",
     "Forecast": "design metric half_width n n_low n_high cost",
-    "Tipping": "tipping_point prior_mean",
     "WithErrors": "error metric estimate se df lower upper level kind",
-    "Grid": "missed kept added metric estimate lower upper",
     "Impact": "predicted estimate se lower upper difference least most equivalent_labels",
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
@@ -333,6 +329,14 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     ),
     "aggregated": (lambda: causes.aggregated(sample(), pd.DataFrame({"age": LABELS})), "age"),
     "answers": (lambda: labels.answers({1: "x", 2: "x", 3: "y"}, [2]), "mention record"),
+    "grid": (
+        lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
+        "missed kept added metric estimate lower upper",
+    ),
+    "tipping": (
+        lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2),
+        "tipping_point prior_mean",
+    ),
     "balance": (lambda: eb.balance(sample()), "estimate se known ratio"),
     "by_text": (lambda: labels.by_text(make_drawn(), NAMES), "record candidate score why"),
     "customers": (

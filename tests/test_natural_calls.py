@@ -56,7 +56,6 @@ def names() -> dict[str, Any]:
         "errors": errors,
         "grid": sensitivity.grid(errors, points, imputations=2, progress=False),
         "halves": halves,
-        "tip": sensitivity.tipping(errors, "recall", 0.8, imputations=2, progress=False),
         "numbers": eb.impact(pred, lab, design, ["count", "mean(size)"]),
         "by": eb.by_domain(sample, halves, "recall"),
         "curve": eb.thresholds({0.9: halves, 0.5: pred}, lab, design, ["precision", "recall"]),
@@ -131,7 +130,6 @@ def test_a_call_returns(said, same):
         "numbers.plot()": "numbers.table().eval('100 * difference / abs(estimate)')",
         "by.plot()": "by.table()['estimate']",
         "sample.plot()": "eb.balance(sample)['ratio']",
-        "tip.plot()": "tip.rows.loc[['missed', 'kept', 'added'], 'tipping_point']",
         "checked.plot()": "checked.minimum[:1]",
         "plan.plot(sizes=[100, 300])": "[100, 300]",
         "moved.plot()": "moved['estimate']",
@@ -144,7 +142,7 @@ def test_a_picture_shows(said, x):
 
 
 def test_a_grid_draws_its_first_metric_without_a_bold_line():
-    ax, bold = call("grid.plot()"), call("grid.plot('pairwise-recall', 0.9)")
+    ax, bold = (call(f"plots.draw_tipping(grid, errors{more})") for more in ("", ", 'pairwise-recall', 0.9"))
     assert ax.get_title() == "pairwise-precision" and "bold" in bold.get_title()
     widths = [[c.get_linewidths()[0] for c in picture.figure.findobj(ContourSet)] for picture in (ax, bold)]
     assert widths == [[1.0], [1.0, 2.5]]
@@ -159,7 +157,6 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "found.estimates": "did you mean 'estimate'?",
         "found.to_dataframe()": "did you mean 'to_frame'?",
         "found.talbe()": "did you mean 'table'?",
-        "tip.plot('recall')": "tipping points are of pairwise-recall under 0.8: give them alone",
         "eb.compare({'old': pred, 'new': pred}, lab)": "design is missing: give compare(predictions, labels, ",
         "eb.compare({'old': pred})": "labels and design are missing",
         "eb.thresholds({0.5: pred}, lab)": "design is missing: give thresholds(edges, labels, design)",
@@ -190,7 +187,7 @@ def test_every_result_converts_and_draws_itself(name):
     pd.testing.assert_frame_equal(result.to_frame(), result.table())
     pd.testing.assert_frame_equal(result.summary(), result.table())
     assert result.to_csv() == result.table().to_csv()
-    if isinstance(result, Pictured) and name != "Grid":  # whose example has one rate of one kind
+    if isinstance(result, Pictured):
         assert isinstance(result.plot(), Axes)
         matplotlib.pyplot.close("all")
 

@@ -14,7 +14,6 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import plots
-from erbayes.analysis.sensitivity.grids import Grid
 from erbayes.study import Study
 
 pytestmark = pytest.mark.lowest
@@ -426,7 +425,7 @@ def fit():
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
     by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
-    return Fit(SAMPLE, SizeModel(), evidence, JoinedDraws(by_size, {}, {}, {}, {}, 1000.0, [], []), None, 1)
+    return Fit(SAMPLE, SizeModel(), evidence, JoinedDraws(by_size, {}, {}, {}, 1000.0, []), None, 1)
 
 
 def band(ax):
@@ -551,14 +550,13 @@ def falling(broken=1.0, kept=SHARES):
     u, v = (x.ravel() for x in np.meshgrid(SHARES, kept))
     estimate = np.where(v > broken, np.nan, 1 - (u + v) / 2)
     rates = pd.DataFrame({"missed": [0.1, 0.3], "kept": [0.2, 0.1]})
-    return Grid(
-        pd.DataFrame({"missed": u, "kept": v, "metric": "x", "estimate": estimate}), Namespace(rates=rates)
-    )
+    grid = pd.DataFrame({"missed": u, "kept": v, "metric": "x", "estimate": estimate})
+    return grid, Namespace(rates=rates)
 
 
 @pytest.mark.parametrize("broken", [1.0, 0.45])
 def test_tipping_line(ax, broken):
-    plots.draw_tipping(falling(broken), "x", 0.8, ax=ax)
+    plots.draw_tipping(*falling(broken), "x", 0.8, ax=ax)
     thin, bold = ax.collections
     assert min(bold.get_linewidth()) > 2 * max(thin.get_linewidth())
     u, v = np.vstack([p.vertices for p in bold.get_paths()]).T
@@ -572,8 +570,8 @@ def test_tipping_line(ax, broken):
 
 
 def test_grids_without_a_tipping_line(ax):
-    assert len(plots.draw_tipping(falling(), "x", 0.05, ax=ax).collections) == 1
+    assert len(plots.draw_tipping(*falling(), "x", 0.05, ax=ax).collections) == 1
     with pytest.raises(eb.DataError, match="the grid has no metric 'y'; it has x"):
-        plots.draw_tipping(falling(), "y", 0.5, ax=ax)
+        plots.draw_tipping(*falling(), "y", 0.5, ax=ax)
     with pytest.raises(eb.DataError, match="two rates or more each way, not 10 and 1"):
-        plots.draw_tipping(falling(kept=SHARES[:1]), "x", 0.5, ax=ax)
+        plots.draw_tipping(*falling(kept=SHARES[:1]), "x", 0.5, ax=ax)

@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError
-from ..analysis.sensitivity.grids import Tipping
-from .axes import axes_of, draw_legend, grid_of, height_of, name_rows, offsets_of, panels_of, style_of
+from .axes import axes_of, draw_legend, grid_of, height_of, name_rows, offsets_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..analysis.sensitivity.grids import Grid
+    from ..analysis.sensitivity import WithErrors
     from ..study import Study
 
 FEW = 8
@@ -125,7 +124,8 @@ def _draw_dots(panel: Axes, row: int, table: pd.DataFrame) -> None:
 
 
 def draw_tipping(
-    grid: Grid | Tipping,
+    grid: pd.DataFrame,
+    found: WithErrors,
     metric: str | None = None,
     under: float | None = None,
     *,
@@ -133,27 +133,23 @@ def draw_tipping(
 ) -> Axes:
     """Draw contours of a metric over rates of missed pieces and kept records, and where the priors are.
 
-    Contours are of a grid. The bold line is the one at `under`, the diamond the estimate for the labels as
-    they are, and dots are the rates drawn from the priors, with which intervals are made. Tipping points have
-    a row for each rate, with its mean by the priors.
+    The bold line is the one at `under`, the diamond the estimate for the labels as they are, and dots are the
+    rates drawn from the priors, with which intervals are made.
 
     Parameters
     ----------
-    grid : Grid or Tipping
-        From `erbayes.analysis.sensitivity.grid`, at two rates or more of either kind, each with each, or from
-        `tipping`, which has its metric and value.
+    grid : DataFrame
+        From `erbayes.analysis.sensitivity.grid`, at two rates or more of either kind, each with each.
+    found : WithErrors
+        Of which the grid is.
     metric : str, optional
         Name of a metric of the grid, by default its first.
     under : float, optional
         The value, in the unit of the metric. By default no contour is bold.
     """
-    if isinstance(grid, Tipping):
-        if metric is not None or under is not None:
-            raise DataError(f"tipping points are of {grid.metric} under {grid.under:g}: give them alone")
-        return _draw_points(grid, ax)
-    names = grid.rows["metric"].unique()
+    names = grid["metric"].unique()
     metric = names[0] if metric is None else metric
-    rows = grid.rows[grid.rows["metric"] == metric]
+    rows = grid[grid["metric"] == metric]
     if rows.empty:
         raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(names)}")
     values = rows.pivot_table("estimate", "kept", "missed", dropna=False)
@@ -169,7 +165,7 @@ def draw_tipping(
     if under is not None and np.nanmin(x) < under < np.nanmax(x):
         line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)
         ax.clabel(line, fmt=f"{under:g}")
-    rates = grid.found.rates
+    rates = found.rates
     ax.plot(rates["missed"], rates["kept"], ".", color="0.4", label="rates drawn from the priors")
     ax.plot(0, 0, "D", color="black", clip_on=False, label="labels as they are")
     ax.set_xlabel("share of the pieces elsewhere that annotators missed")
@@ -178,24 +174,3 @@ def draw_tipping(
     ax.set_title(f"{metric}{said}", pad=24)  # above the legend
     draw_legend(ax, 2)
     return ax
-
-
-def _draw_points(tipping: Tipping, ax: Axes | None) -> Axes:
-    """Draw the tipping point of each rate, a row each, next to its mean by the priors."""
-    rates, multiples = tipping.rows.drop(index="all", errors="ignore"), tipping.rows.filter(["all"], axis=0)
-    parts = [(rates, "rate of errors"), (multiples, "multiple of all rates of the priors")]
-    parts = [(rows, label) for rows, label in parts if len(rows)]
-    panels = panels_of(ax, [[*rows.index] for rows, _ in parts])
-    for panel, (rows, label) in zip(panels, parts, strict=True):
-        y = np.arange(len(rows))
-        panel.plot(
-            rows["prior_mean"], y, "|", color="0.5", markersize=16, markeredgewidth=2, label="prior mean"
-        )
-        panel.plot(rows["tipping_point"], y, "o", color="black", label="tipping point")
-        for at in np.flatnonzero(rows["tipping_point"].isna()):
-            panel.annotate("none", (0.5, at), xycoords=("axes fraction", "data"), va="center", fontsize=9)
-        panel.set_xlabel(label)
-        panel.set_xlim(left=-0.02 * panel.get_xlim()[1])  # so that a mean of 0 is seen
-    panels[0].set_title(f"{tipping.metric}, now {tipping.estimate:.3g}, under {tipping.under:g}", pad=30)
-    draw_legend(panels[0], 2)
-    return panels[0]

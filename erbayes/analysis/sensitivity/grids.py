@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,7 @@ from ..._internal.errors import DataError, need, number, whole
 from ..._internal.progress import show_progress
 from ...labels.annotators.error_models import RATES, check_rates
 from ...metrics.definitions import Metric, resolve_metric
-from ...metrics.uncertain import Estimates, Pictured
+from ...metrics.uncertain import Estimates
 from .imputation import MOST, WithErrors
 from .pooling import pool
 
@@ -23,19 +21,6 @@ MULTIPLES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 """Multiples of all rates between which a tipping point is interpolated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Grid(Pictured):
-    """Estimates at rates of errors, a row per point and metric in `rows`; `found`: those with priors."""
-
-    picture: ClassVar[str] = "tipping"
-    rows: pd.DataFrame
-    found: WithErrors
-
-    def table(self) -> pd.DataFrame:
-        """Return the rates, the metric, its estimate, and an interval for the error of drawing."""
-        return self.rows
-
-
 def grid(
     found: WithErrors,
     rates: pd.DataFrame,
@@ -43,7 +28,7 @@ def grid(
     imputations: int = 20,
     level: float = 0.95,
     progress: bool = True,
-) -> Grid:
+) -> pd.DataFrame:
     """Estimate as if annotators had erred at stated rates, without priors.
 
     Parameters
@@ -57,6 +42,15 @@ def grid(
         between them are no noise.
     level : float in (0, 1)
 
+    Returns
+    -------
+    DataFrame
+        A row per point and metric: the rates, the estimate, and an interval for the error of drawing.
+
+    See Also
+    --------
+    erbayes.plots.draw_tipping : contours over two rates.
+
     Examples
     --------
     >>> from functools import partial
@@ -66,7 +60,7 @@ def grid(
     >>> nothing = eb.labels.Annotator()
     >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, nothing, imputations=2, rng=1)
     >>> points = pd.DataFrame({"missed": [0.0, 0.2]})
-    >>> grid(found, points).table()[["missed", "metric", "estimate"]].round(2)
+    >>> grid(found, points)[["missed", "metric", "estimate"]].round(2)
        missed           metric  estimate
     0     0.0  pairwise-recall      0.44
     1     0.2  pairwise-recall      0.38
@@ -79,39 +73,17 @@ def grid(
             "lambda labels, design: eb.compare(...).subtract('old', 'new')"
         )
     rates, imputations = check_rates(rates.reset_index(drop=True)), whole(imputations, "imputations", 2)
-    parts = []
+    parts: list[pd.DataFrame] = []
     for at in show_progress(range(len(rates)), len(rates), "grid", progress):
         both = pool(found.imputing.run(rates.loc[[at] * imputations]), found.random).both
         part = both.table(level).rename_axis("metric").reset_index()[["metric", "estimate", "lower", "upper"]]
         parts.append(pd.concat([rates.loc[[at] * len(part)].reset_index(drop=True), part], axis=1))
-    return Grid(pd.concat(parts, ignore_index=True), found)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tipping(Pictured):
-    """The least rate of each error, or multiple of all (`all`), at which a metric falls under a value.
-
-    `rows`: a row per rate with `tipping_point`, NaN if no rate that is tried does so, and its mean by the
-    priors; `estimate`: for the labels as they are.
-    """
-
-    picture: ClassVar[str] = "tipping"
-    metric: str
-    under: float
-    estimate: float
-    rows: pd.DataFrame
-
-    def table(self) -> pd.DataFrame:
-        """Return the tipping points."""
-        return self.rows
-
-    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        return f"{self.metric}, now {self.estimate:.3g}, falls under {self.under:g} at", self.rows
+    return pd.concat(parts, ignore_index=True)
 
 
 def tipping(
     found: WithErrors, metric: Metric | str, under: float, *, imputations: int = 5, progress: bool = True
-) -> Tipping:
+) -> pd.DataFrame:
     """Find the smallest rates of errors that bring an estimate under a stated value.
 
     Each rate is raised alone, with no errors of other kinds, and then all rates of the priors together.
@@ -125,6 +97,12 @@ def tipping(
     under : float
         The stated value, in the unit of the metric.
 
+    Returns
+    -------
+    DataFrame
+        A row per rate, and one for the multiple of `all`: the `tipping_point`, NaN if no rate that is tried
+        brings the metric under the value, and the mean of the rate by the priors.
+
     Examples
     --------
     >>> from functools import partial
@@ -133,14 +111,13 @@ def tipping(
     >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
     >>> annotator = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
     >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, annotator, rng=1)
-    >>> tipping(found, "recall", 0.4)
-    pairwise-recall, now 0.444, falls under 0.4 at
-           tipping_point prior_mean
+    >>> tipping(found, "recall", 0.4).round(3)
+            tipping_point  prior_mean
     rate
-    missed         0.186     0.1082
-    kept          0.4089          0
-    added              –          0
-    all            1.797          1
+    missed          0.186       0.108
+    kept            0.409       0.000
+    added             NaN       0.000
+    all             1.797       1.000
     """
     number(under, "under", isfinite, "be a finite number")
     need(found, WithErrors, "a tipping point is of what with_errors returns")
@@ -156,14 +133,12 @@ def tipping(
         together = pd.DataFrame(np.outer(MULTIPLES, means), columns=RATES)
         points.append(together.clip(upper=[MOST, MOST, np.inf], axis=1))
         steps["all"] = MULTIPLES
-    made = grid(found, pd.concat(points).fillna(0.0), imputations=imputations, progress=progress).rows
+    made = grid(found, pd.concat(points).fillna(0.0), imputations=imputations, progress=progress)
     x, rows = made.loc[made["metric"] == named, "estimate"].to_numpy(), dict[str, tuple[float, float]]()
-    start = float(x[0])
     for name, along in steps.items():
         rows[name] = _interpolate(along, x[: len(along)], under), float(means.get(name, 1.0))
         x = x[len(along) :]
-    table = pd.DataFrame(rows, index=["tipping_point", "prior_mean"]).T.rename_axis("rate")
-    return Tipping(str(named), under, start, table)
+    return pd.DataFrame.from_dict(rows, "index", columns=["tipping_point", "prior_mean"]).rename_axis("rate")
 
 
 def _interpolate(along: list[float], x: np.ndarray, under: float) -> float:
