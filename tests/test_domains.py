@@ -435,11 +435,33 @@ def test_intervals_of_differences():
         .loc[("g1 - g0", "b3-recall")]
     )
     a, b = single.loc["g1"], single.loc["g0"]
-    r = (a.se**2 + b.se**2 - row.se**2) / (2 * a.se * b.se)
+    # one pseudo-draw at each end of the scale, which go with nothing of the other group
+    at = [found.names.index(name) * 2 for name in ("g1", "g0")]
+    seen, reach = found.joint.unseen.effective[at], found.joint.unseen.reach[at]
+    unseen = ((reach.sum(axis=1) / np.abs(reach).sum(axis=1)) / seen) ** 2 * (reach**2).sum(axis=1) / 2
+    total = np.sqrt(np.array([a.se, b.se]) ** 2 + unseen).prod()
+    r = (a.se**2 + b.se**2 - row.se**2) / (2 * total)
     down, up = a.estimate - a.lower, b.upper - b.estimate
     assert row.lower == pytest.approx(row.estimate - np.sqrt(down**2 + up**2 - 2 * r * down * up))
     wide = found.differences().set_index(["difference", "metric"]).loc[("g1 - g0", "b3-recall")]
     assert wide.lower < row.lower and wide.upper > row.upper
+
+
+def test_one_error_in_two_groups_does_not_cancel_what_no_draw_shows_of_each():
+    """The only error is of a draw in both groups, so that estimates of both have the correlation 1."""
+    truth = pd.Series(np.arange(2400) // 4)
+    prediction = truth.where(truth.index != 0, 9999)
+    labels = truth[truth < 120]
+    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    groups = pd.Series(np.where(truth.index % 4 < 2, "a", "b"))
+    found = by_domain(sample, groups, ["pairwise-recall"])
+    a, b = found.joint.interval() - found.joint.estimate[:, None]
+    r = found.joint.cov[0, 1] / found.joint.sd.prod()
+    assert r > 0.99
+    row = found.differences(simultaneous=False).iloc[0]
+    assert row.lower < row.estimate - 0.8 * min(-a[0], -b[0]) and row.upper > row.estimate + 0.8 * min(
+        -a[0], -b[0]
+    )
 
 
 @pytest.mark.slow

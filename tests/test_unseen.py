@@ -843,13 +843,18 @@ def find_arms(weights, parts, bounds):
 def test_arms_of_combinations_are_those_of_zou_and_donner(correlation):
     parts = make_parts([0.3, 0.04, 0.0], correlation)
     found = parts.contrast(WEIGHTS, list("uvwx"))
+    # half a draw at each end of the scale, less in its middle, goes with nothing
+    reach, n = parts.unseen.reach, parts.unseen.effective
+    unseen = (reach.sum(axis=1) / np.abs(reach).sum(axis=1) / n) ** 2 * (reach**2).sum(axis=1) / 2
+    seen = parts.sd / np.sqrt(parts.sd**2 + unseen)
     assert [found.name_kind(j) for j in range(4)] == ["Beta, of the parts"] * 4
     np.testing.assert_allclose(found.mean, WEIGHTS @ parts.mean)
     for weights, x, ends in zip(WEIGHTS, found.mean, found.interval(0.9), strict=True):
         for side, end in enumerate(ends):
             arms = [both[side] for both in find_arms(weights, parts, parts.interval(0.9))]
             pairs = itertools.product(range(3), repeat=2)
-            square = sum(arms[i] * arms[j] * (1 if i == j else correlation) for i, j in pairs)
+            r = correlation * np.outer(seen, seen)
+            square = sum(arms[i] * arms[j] * (1 if i == j else r[i, j]) for i, j in pairs)
             assert abs(end - x) == pytest.approx(math.sqrt(square)) and (end > x) == side
 
 

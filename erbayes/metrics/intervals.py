@@ -143,6 +143,10 @@ class Distribution(ABC):
         """Return intervals (..., k, 2) as they are: most kinds do not allow for what no draw can show."""
         return bounds
 
+    def spread_unseen(self, fit: Estimated) -> FloatArray:
+        """Return the variances, (..., k), that the kind adds for errors that no draw has shown: most none."""
+        return np.zeros_like(fit.mean)
+
 
 @dataclass(frozen=True, slots=True)
 class EqualTailed:
@@ -271,12 +275,15 @@ class BetaGamma(Distribution):
         moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
         return np.where(there[:, None], moved, widened)
 
+    def spread_unseen(self, fit: Estimated) -> FloatArray:
+        return fit.unseen.spread_pseudo_draws(self.mass)
+
     def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         share = fit.unseen.weigh_pseudo_draws(self.mass)
         centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * fit.unseen.reach.sum(axis=-1)
-        spread = fit.uncut_sd**2 + fit.unseen.spread_pseudo_draws(self.mass)
+        spread = fit.uncut_sd**2 + self.spread_unseen(fit)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
 
 
@@ -444,6 +451,10 @@ class Anytime:
         high = np.maximum(self.kind.quantile(result, 1 - p), result.mean)
         bounds = np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
         return self.kind.widened(result, bounds)
+
+    def spread_unseen(self, fit: Estimated) -> FloatArray:
+        """Return the variances, (..., k), that the kind at each look adds for unseen errors."""
+        return self.kind.spread_unseen(fit)
 
     def quantile(self, n: FloatArray, alpha: float) -> FloatArray:
         """Return K for effective numbers of draws."""

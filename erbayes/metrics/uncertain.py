@@ -21,6 +21,7 @@ from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
+    Anytime,
     Distribution,
     EqualTailed,
     Kind,
@@ -445,14 +446,19 @@ class Contrast(Normal):
 
     With estimates x_i, correlations r_il and arms δ_i of the parts on the sides to which weights w_i turn
     them, the arm of Σ w_i x_i is √(ΣΣ w_i δ_i w_l δ_l r_il), so that nothing for which the intervals of the
-    parts allow is lost (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702).
+    parts allow is lost (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702). Variances in r_il include
+    what the kind adds for errors that no draw has shown. One draw that shows an error of both parts would
+    otherwise make their correlation 1, and cancel the arms of all other errors.
     """
 
     parts: Normal
     weights: FloatArray = by_component(0)
 
     def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        sd, w = self.parts.uncut_sd, self.weights
+        w, kind = self.weights, self.parts.kind if kind is None else kind
+        # what no draw shows of one part does not go with that of another, however few draws make both
+        unseen = kind.spread_unseen(self.parts) if isinstance(kind, Distribution | Anytime) else 0.0
+        sd = np.sqrt(self.parts.uncut_sd**2 + unseen)
         both = np.outer(sd, sd)
         # a part without a standard error has an arm all the same, which goes with no other
         r = np.divide(self.parts.cov, both, out=np.zeros_like(both), where=both > 0)
