@@ -297,8 +297,11 @@ def test_odd_text_is_read_as_pandas_reads_it_or_refused(content, tmp_path):
         (b'[{"record": 1}]', "JSON, and no table: make one row per record"),
         (b'{"record": [1, 2]}\n{"record": [3]}', "JSON, and no table"),
         (b"record,cluster\n" + b"," * 10**6 + b"\n", "more fields than its header"),
+        (b"record,cluster\na,b\nc", "its last line has 1 of 2 fields and no end: it is cut"),
+        ("record,cluster\na,b\n".encode("utf-16-le"), "NUL characters, as damaged files and UTF-16 without"),
+        (b"record,cluster\na,b\n" + b"\0" * 99, "NUL characters, as damaged files"),
     ],
-    ids=["Excel", "JSON", "lines of JSON", "a wide line"],
+    ids=["Excel", "JSON", "lines of JSON", "a wide line", "cut", "UTF-16", "NULs"],
 )
 def test_what_is_no_table_is_told(content, said, tmp_path):
     (path := tmp_path / "x.csv").write_bytes(content)

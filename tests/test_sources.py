@@ -528,6 +528,24 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
         scan(source, LABELS, Columns(cluster="Cluster"))
 
 
+@pytest.mark.parametrize("name", ["~x.parquet", "s3:.parquet", "http:x.csv", "~x.csv", "gs:x.tsv"])
+def test_names_of_files_that_look_like_places_elsewhere(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"record": list("abc"), "cluster": list("xxy")})
+    if name.endswith("parquet"):
+        frame.to_parquet(tmp_path / name)
+    else:
+        frame.to_csv(tmp_path / name, sep="\t" if "tsv" in name else ",", index=False)
+    assert read_table(Path(name)).equals(frame)
+    assert scan(name, {"a": "e"}).rows == 3
+
+
+def test_utf16_without_its_mark_is_told(tmp_path):
+    (tmp_path / "p.csv").write_bytes("record,cluster\na,b\n".encode("utf-16-le"))
+    with pytest.raises(eb.DataError, match="it has NUL characters, as damaged files and UTF-16 without"):
+        scan(tmp_path / "p.csv", {"a": "e"})
+
+
 def test_columns_of_one_name_in_csv(tmp_path):
     (tmp_path / "p.csv").write_text("record,cluster,cluster\na,x,v\nb,x,w\nc,y,w\n", encoding="utf-8")
     same(scan(tmp_path / "p.csv", LABELS, NAMES), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))

@@ -57,6 +57,9 @@ SEPARATOR = re.compile(rb"sep=[,;\t|]\r?\n")
 LINE = 2**20
 ENDLESS = f"its first line, which names the columns, is over {LINE:,} letters"
 """Why a file is refused whose first line may never end."""
+DAMAGED = (
+    "it has NUL characters, as damaged files and UTF-16 without its mark have: save it again as text in UTF-8"
+)
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -141,19 +144,26 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def name_of(path: Path) -> str:
+    """Return the name of a file as no library takes it for a URL, such as s3:x, or for a home, such as ~x."""
+    return os.path.join(os.curdir, path)
+
+
 def _read(path: Path) -> pd.DataFrame:
     suffixes = [s.lower() for s in path.suffixes]
     try:
         if suffixes and suffixes[-1] in PARQUET:
-            frame = pd.read_parquet(path)
+            frame = pd.read_parquet(name_of(path))
             return frame if frame.index.names == [None] else frame.reset_index()
-        with get_handle(path, "rb", compression="infer", is_text=False) as opened:
+        with get_handle(name_of(path), "rb", compression="infer", is_text=False) as opened:
             content: bytes = opened.handle.read()
         if found := next((told for start, told in NO_TEXT.items() if re.match(start, content)), None):
             raise DataError(f"cannot read {path}: {found}")
         if len(content) > LINE and not re.search(rb"[\r\n]", content[:LINE]):
             raise ValueError(ENDLESS)
         content = _find_table(content)
+        if b"\0" in content.partition(b"\n")[0] or content.rstrip(b"\r\n").endswith(b"\0"):
+            raise ValueError(DAMAGED)
         frame = _parse(content, "\t" if ".tsv" in suffixes[-2:] else _find_separator(content))
     except DataError:
         raise
@@ -236,6 +246,9 @@ def _parse(content: bytes, separator: str) -> pd.DataFrame:
                 # not .astype("str"), which before pandas 3 makes the text "None" of what is missing
                 frame: pd.DataFrame = table.to_pandas()
                 return frame
+    last = content.rpartition(b"\n")[2]
+    if last and b'"' not in last and (n := last.count(apart) + 1) < len(names):
+        raise ValueError(f"its last line has {n} of {len(names)} fields and no end: it is cut, get it whole")
     return pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, na_values=[""])
 
 

@@ -102,7 +102,10 @@ def changed(how: str) -> DataError:
     )
 
 
-ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|\s*\nLINE \d+: .*", re.DOTALL)
+ADVICE = re.compile(
+    r"\s*\n\s*\n?(Possible (fix(es)?|solutions?|causes?):|file ?=).*|\s*\nLINE \d+: .*",
+    re.DOTALL | re.IGNORECASE,
+)
 """What DuckDB adds to a message, which is settings of its readers that no caller has, and the statement."""
 
 

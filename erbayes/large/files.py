@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from .._internal.errors import DataError, head
-from .._internal.files import ENDLESS, LINE, PARQUET, holds, not_utf8
+from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
 from .database import legible
 from .duckdb import DuckTable, family, quote_string, quote_strings
 
@@ -182,12 +182,12 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
     """Return names of a file's columns, and of indexes that pandas wrote last: those named, and others."""
     try:
         if kind in PARQUET:
-            schema = parquet.read_schema(path)
+            schema = parquet.read_schema(name_of(path))
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             unnamed = {c for c in index if isinstance(c, str) and c.startswith("__index_level_")}
             return schema.names, [c for c in index if isinstance(c, str) and c not in unnamed], unnamed
         packed = PACKED.get(path.suffix.lower())
-        with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
+        with TextIOWrapper(pa.input_stream(name_of(path), packed), "utf-8-sig", newline="") as text:
             if len(first := text.readline(LINE)) == LINE:
                 raise ValueError(ENDLESS)
             # a field in quotes may go on in the next line
@@ -196,6 +196,8 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
         raise not_utf8(path, error) from error
     except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
         raise DataError(f"cannot read {path}: {legible(error)}") from error
+    if any("\0" in name for name in names):
+        raise DataError(f"cannot read {path}: {DAMAGED}")
     if not any(name.strip() for name in names):
         raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
     return names, [], set()
@@ -217,7 +219,7 @@ class FilesTable(DuckTable):
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
-        paths = [str(path) for path in as_files(source).paths()]
+        paths = [name_of(path) for path in as_files(source).paths()]
         return [*paths, *map(escape, paths)]
 
     def attach(self) -> None:
@@ -226,7 +228,7 @@ class FilesTable(DuckTable):
         names, unnamed = list[str](), set[str]()
         stated = names
         files = source.paths()
-        kind, self.paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
+        kind, self.paths = _recognise_kind(files[0]), [escape(name_of(p)) for p in files]
         partitions = _list_partitions(p.relative_to(source.root) for p in files)
         anywhere = _list_partitions(files)
         if files[0].is_file():
@@ -244,7 +246,7 @@ class FilesTable(DuckTable):
         self.reader = self.table
         if kind in PARQUET:
             # DuckDB reads durations as integers, whose unit nobody says
-            spans = {f.name for f in parquet.read_schema(files[0]) if pa.types.is_duration(f.type)}
+            spans = {f.name for f in parquet.read_schema(name_of(files[0])) if pa.types.is_duration(f.type)}
             self.types |= {name: "INTERVAL" for name in spans & self.types.keys()}
         else:
             self.headings = {name: (name,) for name in self.types}
