@@ -14,12 +14,12 @@ from .fits import (
     draw_retention,
     draw_size_distribution,
 )
-from .impacts import draw_errors
 from .results import (
     draw_balance,
     draw_by_domain,
     draw_check,
     draw_comparison,
+    draw_errors,
     draw_forest,
     draw_influence,
     draw_side_by_side,

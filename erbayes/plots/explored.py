@@ -160,16 +160,12 @@ def _draw_rows(rows: Sequence[pd.DataFrame], title: str, zero: bool = False) -> 
             f"<b>{_shorten(label)}</b>" if head else _shorten(label)
             for label, head in panel[["label", "head"]].itertuples(index=False)
         ]
-        figure.update_yaxes(_name_rows(names), **at)
+        # the first at the top
+        ticks = {"tickvals": [*range(len(names))], "ticktext": names, "range": [len(names) - 0.5, -0.5]}
+        figure.update_yaxes(ticks | {"ticks": "", "showgrid": False}, **at)
         figure.update_xaxes(zeroline=zero, zerolinecolor=INK, **at)
     figure.update_xaxes(title_text=title, row=len(rows), col=1)
     return figure
-
-
-def _name_rows(names: Sequence[str]) -> dict[str, Any]:
-    """Return the axis of named rows, the first at the top."""
-    ticks = {"tickvals": [*range(len(names))], "ticktext": list(names), "ticks": "", "showgrid": False}
-    return {"range": [len(names) - 0.5, -0.5]} | ticks
 
 
 def _write(text: Any) -> str:

@@ -13,6 +13,7 @@ from .._internal.errors import DataError, need_object
 from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
 from ..analysis.domains.paired import ComparedByDomain
+from ..analysis.impact import Impact
 from ..design.sample import Sample
 from ..engine import diagnostics
 from ..labels.drawing.stopping import Check
@@ -256,7 +257,13 @@ def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame
     column `head` is true has the name of the metric whose rows follow it.
     """
     groups = {name: table[table["metric"] == name] for name in names}
-    shares = [name for name in names if _is_share(name, groups[name])]
+    shares = []
+    for name, rows in groups.items():
+        # the rows of a metric of a user's own decide
+        support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
+        ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
+        if _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends))):
+            shares.append(name)
     parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
     blocks = {
         name: [pd.DataFrame({"label": [name], "head": True}), rows.assign(head=False)]
@@ -296,11 +303,19 @@ def _bounded(support: Support, lower: float, upper: float) -> bool:
     return bool(np.isfinite(support).all())
 
 
-def _is_share(name: str, rows: pd.DataFrame) -> bool:
-    """Return whether a metric of a table goes on the axis of shares. The rows of an own metric decide."""
-    support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
-    ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
-    return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
+def draw_errors(result: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
+    table = result.table(level)
+    percent = 100 / table["estimate"].abs()
+    ax = axes_of(ax, height_of(len(table)))
+    rows = range(len(table))
+    ax.axvline(0, color="0.7", linewidth=1)
+    ax.hlines(rows, table["least"] * percent, table["most"] * percent, color="0.0")
+    ax.plot(table["difference"] * percent, rows, "o", color="0.0", markersize=5)
+    names = table.index if "domain" not in table else table.index + " of " + table["domain"]
+    name_rows(ax, list(names))
+    ax.set_xlabel(f"error of the clusters, % of the truth, with {100 * level:g} % interval")
+    return ax
 
 
 def draw_influence(

@@ -21,7 +21,7 @@ from warnings import catch_warnings, simplefilter, warn_explicit
 
 import pandas as pd
 
-from .._internal.arrays import FloatArray, generator
+from .._internal.arrays import generator
 from .._internal.errors import Alarm, DataError, Grade, Sentence, grade_of, import_extra, need
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
@@ -338,16 +338,11 @@ def _write_headline(
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         named = any("% interval" in sentence for sentence in sentences)
-        sentence = _quote_metric(sample, m, first, bounds, f"{100 * level:g}", named)
+        j, census = first.names.index(m.name), sample.expansion.variance.census
+        draws = f"Of {len(sample.expansion.unit):,} draws none"
+        sentence = describe_metric(
+            first, j, bounds[j], f"{100 * level:g}", named=named, census=census, draws=draws
+        )
         # a page breaks no line before a percent sign
         sentences.append(sentence.replace(" %", "\u00a0%"))
     return sentences
-
-
-def _quote_metric(
-    sample: Sample, metric: Metric, result: Result, bounds: FloatArray, percent: str, named: bool
-) -> str:
-    """Return the sentence about a metric, with its level unless an earlier sentence has named it."""
-    j, census = result.names.index(metric.name), sample.expansion.variance.census
-    draws = f"Of {len(sample.expansion.unit):,} draws none"
-    return describe_metric(result, j, bounds[j], percent, named=named, census=census, draws=draws)

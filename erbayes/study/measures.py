@@ -12,17 +12,17 @@ Biology 17, e1008618 (weighted interval score); Talts et al. (2018), arXiv 1804.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import batched
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from .._internal.digits import round_to_error
 from .._internal.errors import DataError, head, import_extra
-from .._internal.latex import to_latex
 from ..metrics.uncertain import Pictured
 from ..metrics.unseen import ROUNDING
 
@@ -187,7 +187,10 @@ class Study(Pictured):
             distance = (table[name] - aims.get(name, 0.0)).abs().unstack("estimator", sort=False)
             best = distance.apply(lambda row, text=text: text.loc[row.name, row.idxmin()], axis=1)
             marks[name] = text.eq(best, axis=0)
-        return to_latex(pd.concat(texts, axis=1), pd.concat(marks, axis=1), caption, label)
+        text, best = pd.concat(texts, axis=1), pd.concat(marks, axis=1)
+        text = text.where(~best, "\\textbf{" + text + "}").rename(index=_escape, columns=_escape)
+        text = text.rename_axis(index=_escape, columns=_escape)
+        return str(text.to_latex(caption=caption or None, label=label or None, multirow=False))
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         return f"Study, {100 * self.level:g} % intervals", self.rounded()
@@ -258,3 +261,7 @@ def _linearise(x: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _alternate(values: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
     """Return each measure with its Monte Carlo error in the column after it."""
     return pd.DataFrame({c: x for m in values for c, x in ((m, values[m]), (f"{m}_mcse", errors[m]))})
+
+
+def _escape(name: Any) -> Any:
+    return re.sub(r"([&%$#_{}])", r"\\\1", name) if isinstance(name, str) else name

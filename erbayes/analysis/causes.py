@@ -1,18 +1,21 @@
-"""Features of units: those that every sample has, and attributes of records aggregated."""
+"""Causes of error: features of units, and the records of the most influential ones, for review."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, head, need, refuse_cases
-from ...design.sample import Sample, need_sample
-from ...metrics.columns import PIECES
-from ...units.ids import kind
-from ...units.lookup import same_kind
-from ...units.units import Units
+from .._internal.errors import DataError, head, need, refuse_cases, whole
+from ..design.sample import Sample, need_sample
+from ..engine.diagnostics import influence
+from ..metrics.columns import PIECES
+from ..metrics.definitions import Metric
+from ..units.ids import kind
+from ..units.lookup import same_kind
+from ..units.units import Units
 
 Rule = Callable[[pd.Series], Any]
 """A function of the values that the records of one unit have."""
@@ -78,7 +81,7 @@ def aggregated(
     """
     need_sample(sample)
     units = sample.units
-    records = of_records(units, attributes)
+    records = _of_records(units, attributes)
     rules = dict(rule) if isinstance(rule, Mapping) else dict.fromkeys(records.columns, rule)
     if unknown := [c for c in rules if c not in records]:
         raise DataError(f"attributes have no column {head(unknown)}; they have {head(records.columns, 10)}")
@@ -101,7 +104,7 @@ def _locate_units(units: Units) -> pd.Series:
     return pd.Series(units.unit[units.piece_of], index=units.piece_of.index)
 
 
-def of_records(units: Units, attributes: Any) -> pd.DataFrame:
+def _of_records(units: Units, attributes: Any) -> pd.DataFrame:
     """Return the attributes of labelled records, in the order of `piece_of`."""
     need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
     ids, among = _locate_units(units).index, "labelled records"
@@ -113,3 +116,64 @@ def of_records(units: Units, attributes: Any) -> pd.DataFrame:
     position = table.index.get_indexer(ids)
     refuse_cases(ids[position < 0], f"attributes have no row for {{n}} of {len(ids):,} {among}, such as")
     return table.iloc[position]
+
+
+def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, most: int = 20) -> pd.DataFrame:
+    """List the records of the most influential units with their attributes, for a person who reviews them.
+
+    `.to_csv(path, index=False)` exports the list.
+
+    Parameters
+    ----------
+    attributes : DataFrame
+        One row per record, whose id is in the index. It may have further records.
+    most : int
+        The number of units.
+
+    Returns
+    -------
+    DataFrame
+        One row per record; the most influential unit first, and in it the largest piece. Columns: unit;
+        influence, as in `erbayes.influence`; record; piece, numbered within the unit; cluster_size, the
+        records of its predicted cluster; then the attributes.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        If labelled records have no row or several, or if the metric is 0/0 in the sample.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "c"}, {1: "x", 2: "x", 3: "x", 4: "y"})
+    >>> names = pd.DataFrame({"name": ["Ann", "Ann", "Anne", "Bob"]}, index=[1, 2, 3, 4])
+    >>> found = review(eb.Sample(units, eb.UniformClusters()), "b3-recall", names, most=1)
+    >>> found.drop(columns="influence")
+      unit  record  piece  cluster_size  name
+    0    x       1      1             2   Ann
+    1    x       2      1             2   Ann
+    2    x       3      2             1  Anne
+    """
+    need_sample(sample)
+    most, units = whole(most, "most units"), sample.units
+    shown = _of_records(units, attributes)
+    moved = influence(sample, metric)["influence"].head(most)
+    order = np.lexsort((-units.n, units.unit))  # pieces of each unit, the largest first
+    place = np.empty(len(order), dtype=np.int64)
+    first = np.searchsorted(units.unit[order], np.arange(len(units)))
+    place[order] = np.arange(len(order)) - first[units.unit[order]] + 1
+    assert units.piece_of is not None  # _of_records needs it
+    piece = units.piece_of.to_numpy()
+    columns = {
+        "unit": units.ids[units.unit[piece]],
+        "influence": moved.reindex(units.ids).to_numpy()[units.unit[piece]],
+        "record": shown.index,
+        "piece": place[piece],
+        "cluster_size": units.m[piece].astype(np.int64),
+    }
+    if clash := [c for c in shown.columns if c in columns]:
+        raise DataError(f"attributes have columns {head(clash)}, as the list itself: rename them")
+    table = pd.concat([pd.DataFrame(columns), shown.reset_index(drop=True)], axis=1)
+    rank = pd.Series(np.arange(len(moved)), index=moved.index).reindex(table["unit"]).to_numpy()
+    table = table.assign(_rank=rank)[~np.isnan(rank)]
+    return table.sort_values(["_rank", "piece"], kind="stable").drop(columns="_rank").reset_index(drop=True)
