@@ -405,6 +405,19 @@ def test_a_plan_needs_a_width(folder):
     assert "a plan needs --half-width" in refused("plan", *ESTIMATE[1:], "uniform-records")
 
 
+IDLE = {
+    "estimate p.csv l.parquet -d uniform-clusters --left record": "a link has two records",
+    "estimate p.csv l.parquet -d uniform-clusters --edges --cluster cluster": "links, which have no --cluster",
+    "estimate p.csv l.parquet -d uniform-clusters --side-by-side --interval wald": "leave out --interval",
+    "draw p.csv -d uniform-records -n 9 --seed 1 -o f --overlap 0.5": "--overlap needs two --annotators",
+}
+
+
+@pytest.mark.parametrize("call", IDLE)
+def test_an_option_that_would_change_nothing_is_refused(folder, call):
+    assert IDLE[call] in refused(*call.split())
+
+
 @pytest.mark.parametrize("twice", ["-m precision -m recall", "--metrics f1 -m f1", "--level 0.9 --level=0.8"])
 def test_an_option_that_stands_twice_is_refused(folder, twice):
     name = "--level" if "level" in twice else "--metrics"
@@ -917,7 +930,9 @@ def test_plan(folder):
     rest = PRED.drop(LABELS.index[:1])
     write("rest.csv", record=rest.index, cluster=rest)
     unknown = (args[0], "rest.csv", *args[2:6], "0.0001", "-m", "mean-cluster-size", "--missing", "together")
-    assert "a half width of 0.0001, in the unit of the metric" in refused(*unknown)
+    rows = json.loads(run(*unknown, "--format", "json").stdout)["estimates"]
+    assert [row["n"] for row in rows] == [None] * 2
+    assert all("do not reach its half width" in row["reason"] for row in rows)
     assert "half_width" in run(*args[:-2]).stdout
 
 

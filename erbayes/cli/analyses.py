@@ -31,29 +31,8 @@ class Result(NamedTuple):
     drawn: Any = None
 
 
-class Analysis:
-    """Options that ask for one way of making estimates of a prediction."""
-
-    @property
-    def option(self) -> str | None:
-        """Name of the option that asks for the analysis, None if none does."""
-        raise NotImplementedError
-
-    def refuse(self, inputs: One, asked: MetricOptions) -> None:
-        """Refuse inputs and options that do not go with the analysis, before anything is read."""
-        return
-
-    def of_scan(self, inputs: One) -> dict[str, Any]:
-        """Return arguments of a scan that counts what the analysis needs."""
-        return {}
-
-    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Estimate metrics from the sample of the inputs."""
-        raise NotImplementedError
-
-
 @panel("Design")
-class WorstCases(Analysis):
+class WorstCases:
     """The option of bounds of metrics, whatever the draws of a folder are that nobody resolved."""
 
     worst: bool = flag(
@@ -68,6 +47,8 @@ class WorstCases(Analysis):
 
     def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse labels that do not say what draws are unresolved, and intervals that are not exact."""
+        if not self.worst:
+            return
         if inputs.returned is None:
             raise DataError(
                 "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
@@ -118,7 +99,7 @@ class EngineOption:
 
 
 @panel("Metrics")
-class Engines(EngineOption, Analysis):
+class Engines(EngineOption):
     side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
 
     def __post_init__(self) -> None:
@@ -132,7 +113,13 @@ class Engines(EngineOption, Analysis):
             return "--side-by-side"
         return None if self.name is EngineName.CLOSED_FORM else "--engine"
 
+    def refuse(self, asked: MetricOptions) -> None:
+        """Refuse a kind of interval that would change nothing."""
+        if self.side_by_side and asked.interval is not KindName.BETA_GAMMA:
+            raise DataError("--side-by-side has the interval of each engine: leave out --interval")
+
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
+        """Estimate metrics by the engine, or by several."""
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)
         result, kind = _run_engine(self.name, sample, metrics), self.choose_kind(asked)
@@ -160,10 +147,9 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
     return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 
 
-def choose_analysis(*analyses: Analysis) -> Analysis:
-    """Return the analysis that options select, the last one if they select none."""
-    chosen = [analysis for analysis in analyses if analysis.option is not None]
+def choose_one(*options: str | None) -> str | None:
+    """Return the option of these that asks for an analysis, None if none does, and refuse several."""
+    chosen = [option for option in options if option is not None]
     if len(chosen) > 1:
-        names = ", ".join(str(analysis.option) for analysis in chosen)
-        raise DataError(f"{names} ask for different analyses: leave out all but one")
-    return chosen[0] if chosen else analyses[-1]
+        raise DataError(f"{', '.join(chosen)} ask for different analyses: leave out all but one")
+    return next(iter(chosen), None)

@@ -8,7 +8,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import SEED, Analysis
+from .analyses import SEED
 from .inputs import Inputs, One
 from .lazily import sensitivity
 from .options import option, panel
@@ -19,7 +19,7 @@ RATES = "missed=3/20,kept=.1,added=2/100"
 
 
 @panel("Design")
-class AnnotatorErrors(Analysis):
+class AnnotatorErrors:
     """The option of errors that annotators may have made."""
 
     annotator_errors: str | None = option(

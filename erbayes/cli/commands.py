@@ -16,10 +16,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence, head
 from .._internal.policies import Missing
-from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_analysis
+from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_one
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
-from .domains import Domains, EngineOfGroups
+from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
@@ -97,19 +97,26 @@ def estimate_command(
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     # groups take an engine, which is an analysis only without them
-    alone = by_engine if domains.column is None or by_engine.side_by_side else Engines()
-    analysis = choose_analysis(worst, EngineOfGroups(domains, by_engine), alone)
-    analysis.refuse(inputs, asked)
-    if picture.picture is not None and analysis.option in ("--side-by-side", "--worst-cases"):
-        raise DataError(f"--picture is of the estimates of one method: leave out {analysis.option}")
-    sample, read = inputs.sample(**analysis.of_scan(inputs))
+    alone = domains.column is None or by_engine.side_by_side
+    asking = choose_one(worst.option, domains.option, by_engine.option if alone else None)
+    domains.refuse_models(by_engine)
+    worst.refuse(inputs, asked)
+    by_engine.refuse(asked)
+    if picture.picture is not None and asking in ("--side-by-side", "--worst-cases"):
+        raise DataError(f"--picture is of the estimates of one method: leave out {asking}")
+    sample, read = inputs.sample(**domains.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    result = analysis.run(inputs, asked, sample, metrics)
+    if worst.worst:
+        result = worst.run(inputs, asked, sample, metrics)
+    elif domains.column is not None:
+        result = domains.run(inputs, asked, by_engine, sample, metrics)
+    else:
+        result = by_engine.run(inputs, asked, sample, metrics)
     if errors.option is not None:
-        if (idle := by_engine.option or analysis.option) not in (None, domains.option):
+        if (idle := by_engine.option or asking) not in (None, domains.option):
             raise DataError(f"{errors.option} goes with --by and --across: leave out {idle}")
         result = _allow_for_errors(errors, inputs, asked, domains, sample, metrics, result)
     picture.save(result.drawn, inputs.level)
@@ -198,7 +205,6 @@ def compare_command(
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
-    given = shared | {"labels": None, "frame": None} if inputs.scanned else shared  # which scans have already
     kind = by_engine.choose_kind(asked)
     # finished scans have blocks and frame already
     given = shared | {"blocks": None, "frame": None} if inputs.scanned else shared
@@ -250,15 +256,6 @@ def compare_command(
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     result = Result(table, by_engine.name.value, alarms, said)
     _show_estimates(printing, result, alarms, about)
-
-
-def _describe_file(path: Path) -> str:
-    """Text that identifies a file: its name as the user wrote it, its size and its SHA-256."""
-    if not path.is_file():
-        return str(path)
-    with path.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
 
 
 @command("report")
@@ -341,11 +338,17 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
-    """Text that identifies each file of the options, by its argument or option."""
+    """Name, size and SHA-256 of each file of the options, by its argument or option."""
     arguments = {"prediction": "PREDICTION", "labels": "LABELS"}
     paths = [(arguments.get(name, name), path) for name, path in files_of(inputs)]
     paths += [(f"--{name}", path) for options in others for name, path in files_of(options)]
-    return {name: _describe_file(path) for name, path in paths}
+    described = {name: str(path) for name, path in paths}
+    for name, path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+            described[name] = f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
+    return described
 
 
 def _describe_labelling(inputs: One) -> dict[str, Any]:

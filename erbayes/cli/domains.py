@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import SEED, Analysis, EngineName, EngineOption, Result
+from .analyses import SEED, EngineName, EngineOption, Result
 from .inputs import Inputs, One
 from .lazily import files, pd, tables
 from .metric_options import MetricOptions, Metrics
@@ -81,6 +80,16 @@ class Domains:
         known = self.known(inputs, groups)
         return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links, **chosen)
 
+    def run(
+        self, inputs: One, asked: MetricOptions, by_engine: EngineOption, sample: eb.Sample, metrics: Metrics
+    ) -> Result:
+        """Estimate metrics of each group by an engine."""
+        name = by_engine.name.value
+        by = self.estimate(inputs, sample, metrics, engine=name, rng=SEED)
+        table = by.table(inputs.level, by_engine.choose_kind(asked))
+        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
+        return Result(table, name, alarms, drawn=by)
+
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""
         path = self.attributes or next(iter(inputs.parts().values())).path
@@ -134,28 +143,3 @@ class Domains:
                 f"note: {records:,} records of PREDICTION have no {self.column}, so that its totals are "
                 "estimated"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOfGroups(Analysis):
-    """Results by groups of records, by an engine."""
-
-    domains: Domains
-    by_engine: EngineOption
-
-    @property
-    def option(self) -> str | None:
-        return self.domains.option
-
-    def refuse(self, inputs: One, asked: MetricOptions) -> None:
-        self.domains.refuse_models(self.by_engine)
-
-    def of_scan(self, inputs: One) -> dict[str, Any]:
-        return self.domains.of_scan(inputs)
-
-    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        name = self.by_engine.name.value
-        by = self.domains.estimate(inputs, sample, metrics, engine=name, rng=SEED)
-        table = by.table(inputs.level, self.by_engine.choose_kind(asked))
-        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
-        return Result(table, name, alarms, drawn=by)

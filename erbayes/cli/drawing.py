@@ -127,6 +127,8 @@ class Shown:
     )
 
     def __post_init__(self) -> None:
+        if self.annotators == 1 and self.overlap != 0.2:
+            raise DataError("--overlap needs two --annotators, who get the same tasks")
         if self.search is not None and self.attributes is None:
             raise DataError("--search needs --attributes, which it searches")
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:

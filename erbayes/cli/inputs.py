@@ -50,6 +50,22 @@ NAMED = 3
 """Added records that are missing in the prediction, named at most."""
 
 
+def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels.Labels | None:
+    """Read the labels of a folder, and print cautions about annotators; return None if LABELS is a file."""
+    if not path.is_dir():
+        return None
+    named = {"design": drawing.design, "entity": entity}
+    if options := [name for name, value in named.items() if value is not None] + drawing.given:
+        raise DataError(
+            f"the folder {path} says how its records were drawn: leave out {name_options(options)}"
+        )
+    if (path / TABLE).is_file():
+        raise DataError(f"{path} has pairs, which erbayes pairs and erbayes check read")
+    labels = eb.labels.read_labels(path)
+    show_cautions(labels)
+    return labels
+
+
 def note_unresolved(labels: eb.labels.Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
     if labels is None or not len(labels.unresolved):
@@ -138,20 +154,9 @@ class Inputs:
     @cached_property
     def returned(self) -> eb.labels.Labels | None:
         """Labels of a folder, None if LABELS is a file."""
-        if not self.labels.is_dir():
-            if self.drawn_from is not None:
-                raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
-            return None
-        named = {"design": self.drawing.design, "entity": self.entity}
-        options = [name for name, value in named.items() if value is not None] + self.drawing.given
-        if options:
-            raise DataError(
-                f"the folder {self.labels} says how its records were drawn: leave out {name_options(options)}"
-            )
-        if (self.labels / TABLE).is_file():
-            raise DataError(f"{self.labels} has pairs, which erbayes pairs and erbayes check read")
-        labels = eb.labels.read_labels(self.labels)
-        show_cautions(labels)
+        labels = read_returned(self.labels, self.drawing, self.entity)
+        if labels is None and self.drawn_from is not None:
+            raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
         return labels
 
     @property

@@ -78,7 +78,10 @@ def draw_command(
         plan = planned.plan()
         folders.refuse_folder(folder, replace_answers)
     else:
-        plan, planned = older.drawn.plan, _add_to(older, planned)
+        more.refuse_dependent(older)
+        plan, number = older.drawn.plan, older.drawn.n + (planned.more or 0)
+        design = PlanName(plans.to_plain(plan)["name"])
+        planned = replace(planned, design=design, n=number, seed=older.drawn.seed)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
@@ -96,7 +99,11 @@ def draw_command(
         refuse_strange_candidates(table, prediction)
         if isinstance(prediction, eb.Clustering):
             inputs.reading.refuse_unbound(shown.attributes)
-    facts = {"read": read} | _list_facts(inputs, planned, shown, folder)
+    # a folder keeps the files that it was made of, and the call that drew it
+    groups = (inputs, inputs.reading, inputs.reading.links, shown, planned)
+    paths = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
+    call = {name: value for options in groups for name, value in vars(options).items()}
+    facts = {"read": read, **paths, CALL: remembered(call, folder)}
     if older is not None:
         written = more.add_draws(older, drawn, table, facts)
     else:
@@ -115,22 +122,6 @@ def draw_command(
     _note_large(drawn)
     if not sheets.HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
-
-
-def _add_to(older: folders.Folder, planned: Planned) -> Planned:
-    """Return the plan of an older folder with more draws."""
-    more.refuse_dependent(older)
-    assert planned.more is not None
-    design = PlanName(plans.to_plain(older.drawn.plan)["name"])
-    return replace(planned, design=design, n=older.drawn.n + planned.more, seed=older.drawn.seed)
-
-
-def _list_facts(inputs: PredictionOptions, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
-    """Return what a folder keeps: the files that it was made of, and the call that drew it."""
-    paths = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
-    groups = (inputs, inputs.reading, inputs.reading.links, shown, planned)
-    values = {name: value for options in groups for name, value in vars(options).items()}
-    return paths | {CALL: remembered(values, folder)}
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:

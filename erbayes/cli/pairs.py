@@ -51,6 +51,7 @@ def write_pairs(
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
     links, reading = inputs.reading.links, inputs.reading
     named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
+    named += ["cluster"] if inputs.cluster else []
     if others := [name for name in named if name not in ("attributes", "design", "n", "seed")]:
         raise DataError(f"--design pairs does not take {name_options(others)}")
     given, table = _read_edges(inputs), output / TABLE

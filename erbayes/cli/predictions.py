@@ -48,8 +48,8 @@ class LinkOptions:
     """Options of a prediction that is links between records."""
 
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
-    left: str | None = option("With --edges, the column of one record.", rare=True)
-    right: str | None = option("With --edges, the column of the other record.", rare=True)
+    left: str | None = option("The column of one record of each link.", rare=True)
+    right: str | None = option("The column of the other record of each link.", rare=True)
     score: str | None = option("With --edges, the column of scores.", rare=True)
     threshold: float | None = option("With --edges: pairs with this score or more are links.", rare=True)
     records: Path | None = file_option(
@@ -92,7 +92,8 @@ class ReadingOptions:
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
         words = [path for path in paths if isinstance(path, File)]
-        if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
+        links = self.links.edges or self.links.left or self.links.right
+        if not (links or any(f.threshold is not None or "edges" in f.options for f in words)):
             return by_option or any(map(_is_large, paths))
         if by_option or any(path.is_dir() for path in paths):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")

@@ -76,9 +76,10 @@ def find_cautions(labels: eb.labels.Labels) -> list[Sentence]:
     return [Sentence(caution, Grade.CAUTION) for caution in labels.cautions()]
 
 
-def show_cautions(labels: eb.labels.Labels) -> list[Sentence]:
-    """Print the cautions about annotators on standard error, and return them."""
-    return [*map(say, find_cautions(labels))]
+def show_cautions(labels: eb.labels.Labels) -> None:
+    """Print the cautions about annotators on standard error."""
+    for caution in find_cautions(labels):
+        say(caution)
 
 
 @panel("Output")

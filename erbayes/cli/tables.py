@@ -125,7 +125,9 @@ def name_columns(
     threshold = given.get("threshold") if behind is None else behind
     ids = [name.rpartition("+") for name in said]
     sources, columns = tuple(source for source, _, _ in ids if source), [column for _, _, column in ids]
-    if given.get("edges") or len(said) == 3 or behind is not None:
+    if any(map(given.get, ("edges", "left", "right"))) or len(said) == 3 or behind is not None:
+        if cluster is not None:
+            raise DataError(f"{path} has links, which have no --cluster: leave it out")
         ends = tuple(columns[:2]) or tuple(c for c in (given.get("left"), given.get("right")) if c)
         if len(ends) == 1:
             raise DataError(

@@ -14,6 +14,7 @@ from .analyses import SEED, EngineOption
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .designs import Drawing
+from .inputs import read_returned
 from .lazily import (
     curves,
     digits,
@@ -44,7 +45,7 @@ from .options import (
     within,
 )
 from .predictions import LinkOptions, PredictionFile, ReadingOptions, read_ids
-from .printing import Judging, Picture, show_cautions
+from .printing import Judging, Picture, find_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
 
@@ -124,7 +125,7 @@ class Scored:
     def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
         """Read the labels, with the design by which they were drawn, and cautions about annotators."""
         if (returned := self.returned) is not None:
-            cautions = show_cautions(returned)
+            cautions = find_cautions(returned)
             if returned.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
             if (both := read_both(returned)) is not None:
@@ -139,7 +140,7 @@ class Scored:
     @cached_property
     def returned(self) -> eb.labels.Labels | None:
         """Labels of a folder, None if LABELS is a file."""
-        return eb.labels.read_labels(self.labels) if self.labels.is_dir() else None
+        return read_returned(self.labels, self.drawing, self.entity)
 
     def shown(self) -> eb.Clustering:
         """Read the prediction that annotators saw, which a folder knows."""
@@ -217,8 +218,12 @@ def thresholds_command(
     certified = [curve.certified(metric, value) for metric, value in least.items()]
     sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in metrics]:
-        best = curve.best("pairwise-f1", scored.level)["threshold"]
-        sentences.insert(0, _describe_best(best, curve))
+        best, number = curve.best("pairwise-f1", scored.level)["threshold"], len(curve.thresholds)
+        first, low, high = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
+        others = f"the other {number - 1} thresholds are worse"
+        if len(best) > 1:
+            others = f"{len(best)} of {number} thresholds, from {low} to {high}, cannot be told from the best"
+        sentences.insert(0, f"A threshold of {first} has the best estimate of pairwise-f1; {others}.")
         named.append(float(best[0]))
     shown = _spread_out(table, curve, named)
     if printing.for_people and len(shown) < len(curve.thresholds):
@@ -247,16 +252,6 @@ def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]
         wide[metric.name] = (text["estimate"] + band.where(rows["lower"].notna(), "")).tolist()
     some = np.linspace(0, number - 1, min(number, SHOWN)).round().astype(int)
     return pd.DataFrame(wide).iloc[np.union1d(some, np.flatnonzero(np.isin(curve.thresholds, named)))]
-
-
-def _describe_best(best: pd.Series, curve: curves.Curve) -> str:
-    """Return a sentence with the threshold of the best F1, and its confidence set, the best first."""
-    number = len(curve.thresholds)
-    first, least, most = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
-    others = f"the other {number - 1} thresholds are worse"
-    if len(best) > 1:
-        others = f"{len(best)} of {number} thresholds, from {least} to {most}, cannot be told from the best"
-    return f"A threshold of {first} has the best estimate of pairwise-f1; {others}."
 
 
 def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
