@@ -17,7 +17,7 @@ from common import table
 
 import erbayes as eb
 from erbayes.analysis.domains import by_domain, in_domain
-from erbayes.analysis.domains.effective import degrees, effective_draws
+from erbayes.analysis.domains.shown import degrees, effective_draws
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
 from erbayes.units.grouping import Of
 

@@ -44,7 +44,7 @@ GUARDED = {
     "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
     "duckdb.THREADS": "test_sources.py::test_options_of_duckdb_are_checked_before_it_starts",
     "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",
-    "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
+    "shown.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
     "engine.IN_STUDY": "test_bayes_compiled.py::test_a_study_compiles_and_asks_for_few_draws",
     "engine.OF_CURVE": "test_bayes_compiled.py::test_many_predictions_are_compiled",
     "error_models.CHANGE": "test_bayes_sizes.py::test_a_threshold_by_plain_loops",

@@ -7,9 +7,8 @@ import pytest
 import erbayes as eb
 from erbayes.engine import Taylor
 from erbayes.labels import Annotator, AnnotatorPair, Beta, Gamma, answers, mislabel
-from erbayes.labels.annotators.error_models import impute
+from erbayes.labels.annotators.error_models import drawn, impute
 from erbayes.labels.annotators.pieces import Labelling
-from erbayes.labels.annotators.rates import drawn
 
 pytestmark = pytest.mark.slow
 

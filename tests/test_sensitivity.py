@@ -11,7 +11,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.sensitivity import grid, tipping, with_errors
-from erbayes.analysis.sensitivity.pooling import find_estimates, pool
+from erbayes.analysis.sensitivity.imputation import find_estimates, pool
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
 from erbayes.metrics.uncertain import Draws, Normal

@@ -52,9 +52,8 @@ from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
 from .by_threshold import choose_columns, read_clusters
 from .comparison import estimate_jointly
-from .domains.effective import FEWEST, effective_draws
 from .domains.estimates import refuse_many
-from .domains.shown import intervals_table, tidy
+from .domains.shown import FEWEST, effective_draws, intervals_table, tidy
 
 CERTIFIED_FROM = 30.0
 """Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""

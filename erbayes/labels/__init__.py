@@ -5,8 +5,7 @@ records elsewhere. Records elsewhere are *missed*, foreign records in home *kept
 *added*. The first two flatter the prediction.
 """
 
-from .annotators.error_models import Annotator, mislabel
-from .annotators.rates import Beta, Gamma
+from .annotators.error_models import Annotator, Beta, Gamma, mislabel
 from .annotators.two_annotators import AnnotatorPair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
 from .drawing.drawn import RecordDraws, draw

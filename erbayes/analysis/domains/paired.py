@@ -22,10 +22,9 @@ from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Pictured
 from ...units.grouping import Of
 from ..comparison import Comparison
-from .effective import FEWEST, degrees, effective_draws, few_draws
 from .estimates import Settings, grouped
 from .metric import Place, name_place
-from .shown import intervals_table, tidy
+from .shown import FEWEST, degrees, effective_draws, few_draws, intervals_table, tidy
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Tables of domains: simultaneous intervals, and differences."""
+"""What tables of domains show: effective draws, intervals without those of few draws, and differences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,78 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
+from ..._internal.arrays import FloatArray
+from ...design.sample import Sample
+from ...design.variance import kish
+from ...engine.fitted import columns_of, fit_sample
+from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.intervals import Kind
 from ...metrics.simultaneous import simultaneous_level
-from ...metrics.uncertain import Draws, Normal
+from ...metrics.uncertain import EMPTY, Draws, Normal
+
+FEWEST = 10.0
+"""Effective draws below which an estimate of a domain has no interval.
+
+With fewer an interval would be mostly its pseudo-draws; from ten to thirty it covers .935
+(benchmarks/domains.md).
+"""
+NO_DRAW = "no labelled record is in this domain"
+
+
+def few_draws(effective: float, fewest: float) -> str:
+    """Return why an estimate has no interval; "" if it depends on enough effective draws.
+
+    NaN means a domain without a labelled record, and 0 a metric in which none of it counts.
+    """
+    if np.isnan(effective):
+        return NO_DRAW
+    if not effective:
+        return EMPTY
+    if effective >= fewest:
+        return ""
+    return f"it depends on {effective:.3g} effective draws, fewer than {fewest:g}: join domains"
+
+
+def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the effective number of draws of each metric, (Σa)²/Σa² (Kish), (k,); NaN outside its domain.
+
+    For a count it is the smallest of all its totals. A domain of records without a link has a Rand index,
+    though it averages over links: where that total is 0, the largest number of any total counts.
+    """
+    sample = sample.with_repeats  # a draw that met a large entity again would have met others
+    columns, _ = columns_of(metrics)
+    at = {column.name: i for i, column in enumerate(columns)}
+    Z = sample.contributions(columns)
+    size = coefficients_of_size(metrics, list(at))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        single, found = kish(Z), kish(np.asarray(csr_array(size) @ Z.T).T)
+    for j, m in enumerate(metrics):
+        if not np.isfinite(m.support).all():
+            # a total is known no better than that of its columns with the fewest draws
+            found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+        # nothing to average over, so that the column with the most draws counts
+        elif np.isnan(found[j]):
+            found[j] = np.fmax.reduce([single[at[c.name]] for c in m.columns if c.name in at])
+    return found
+
+
+def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
+
+    A few draws may carry the variance of a count in a domain, which its effective number of draws does not
+    show. With e the effects of draws less their mean, they are 2/(Σe⁴/(Σe²)² - 1/n).
+    """
+    found = np.full(len(metrics), np.inf)
+    counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
+    if counts:
+        e = fit_sample(sample, [metrics[j] for j in counts]).effects
+        e = e - e.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
+    return found
 
 
 def intervals_table(

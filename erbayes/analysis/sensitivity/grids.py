@@ -12,8 +12,7 @@ from ..._internal.progress import show_progress
 from ...labels.annotators.error_models import RATES, check_rates
 from ...metrics.definitions import Metric, resolve_metric
 from ...metrics.uncertain import Estimates
-from .imputation import MOST, WithErrors
-from .pooling import pool
+from .imputation import MOST, WithErrors, pool
 
 STEPS = [0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8]
 """Rates between which a tipping point is interpolated. Estimates fall smoothly between them."""

@@ -21,8 +21,7 @@ from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering
 from ...units.ids import ids
 from ...units.units import Units
-from .error_models import Annotator
-from .rates import Beta, Gamma
+from .error_models import Annotator, Beta, Gamma
 
 PER_LINK = np.reciprocal
 """Weight 1/size of an entity, if draws are proportional to size."""

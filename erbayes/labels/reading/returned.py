@@ -21,8 +21,7 @@ from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
-from ..annotators.error_models import Annotator
-from ..annotators.rates import Beta
+from ..annotators.error_models import Annotator, Beta
 from ..annotators.two_annotators import AnnotatorPair, annotator_of
 from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
