@@ -125,7 +125,10 @@ def estimate(
     # one seed, as in `side_by_side`, whose rows are then those of this function
     metrics, seed = resolve_metrics(metrics), draw_seed(rng)
     if isinstance(prediction, Sample):
-        _refuse_second_sample(labels, design, blocks, frame)
+        if any(given is not None for given in (labels, design, blocks, frame)):
+            raise DataError(
+                "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
+            )
         sample = prediction
     elif isinstance(prediction, Scanned):
         prediction.refuse_others(labels, blocks=blocks, frame=frame)
@@ -139,11 +142,3 @@ def estimate(
     for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return found
-
-
-def _refuse_second_sample(*others: Any) -> None:
-    """Refuse labels, a design, blocks or a frame together with a sample, which has its own."""
-    if any(other is not None for other in others):
-        raise DataError(
-            "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
-        )

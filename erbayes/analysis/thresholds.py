@@ -249,14 +249,12 @@ class Curve(Pictured):
         return self.samples[0].expansion.variance.census
 
     def _locate(self, metric: Metric | str) -> int:
-        """Return the position of one metric of the curve."""
         names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in resolve_metrics(metric))
         if wanted not in names:
             raise DataError(f"the curve has {', '.join(names)}, not {wanted}: name one of these")
         return names.index(wanted)
 
     def _take(self, place: int) -> Normal | Draws:
-        """Return one metric at all thresholds."""
         return self.joint.part(range(place, len(self.joint.names), len(self.metrics)))
 
     def _few(self, place: int) -> list[str]:
@@ -399,7 +397,7 @@ def thresholds(
         predictions = read_clusters(edges, labels, records, columns) if columns else edges
         by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
-        return _warn_of(_make_curve(levels, metrics, compared.joint, compared.samples))
+        return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
@@ -407,14 +405,7 @@ def thresholds(
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
     joint = estimate_paired(need_paired(find_engine(engine)), samples, _with_defined(metrics), rng)
-    return _warn_of(_make_curve(levels, metrics, joint, samples))
-
-
-def _warn_of(curve: Curve) -> Curve:
-    """Warn of what the engine says of its result."""
-    for said in curve.joint.alarms:
-        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
-    return curve
+    return _make_curve(levels, metrics, joint, samples)
 
 
 def load_edges(edges: Any, score: str | None) -> Any:
@@ -456,10 +447,12 @@ def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:
 def _make_curve(
     levels: FloatArray, metrics: Sequence[Metric], joint: Normal | Draws, samples: tuple[Sample, ...]
 ) -> Curve:
-    """Return the curve of a joint estimate of these metrics, or one more, with its effective draws."""
+    """Return the curve of a joint estimate of these metrics, or one more; warn of what its engine says."""
     width = len(joint.names) // len(levels)
     joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
     if np.isnan(joint.estimate).all():
         raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
+    for said in joint.alarms:
+        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
     effective = np.array([effective_draws(sample, metrics) for sample in samples])
     return Curve(levels.astype(float), tuple(metrics), joint, samples, effective)

@@ -25,7 +25,7 @@ from ...metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .metric import Place, in_domain, name_place
-from .shown import FEWEST, degrees, differences_table, effective_draws, few_draws, intervals_table, tidy
+from .shown import FEWEST, degrees, effective_draws, few_draws, intervals_table, tidy
 
 LARGEST = 4000
 """Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
@@ -63,7 +63,6 @@ class ByDomain(Pictured):
         return [name_place(d) for d in self.domains]
 
     def _locate_estimates(self, metric: int) -> list[int]:
-        """Return the positions of a metric's estimates in `joint`, one per domain."""
         return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
     def _explain_few_draws(self, effective: FloatArray) -> list[str]:
@@ -74,15 +73,12 @@ class ByDomain(Pictured):
 
     def result(self, metric: Metric | str) -> Normal | Draws:
         """Return one metric of all domains, jointly, named by domain."""
-        part = self.joint.part(self._locate_estimates(self._locate_metric(metric)))
-        return replace(part, names=tuple(self.names))
-
-    def _locate_metric(self, metric: Metric | str) -> int:
         names = [m.name for m in self.metrics]
         wanted = metric if isinstance(metric, str) else metric.name
         if wanted not in names:
             raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
-        return names.index(wanted)
+        part = self.joint.part(self._locate_estimates(names.index(wanted)))
+        return replace(part, names=tuple(self.names))
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
@@ -120,11 +116,15 @@ class ByDomain(Pictured):
         kind: Kind | None,
         simultaneous: bool,
     ) -> pd.DataFrame:
-        """Return the second less the first domain of each pair, by metric."""
-        tables = []
+        """Return the second less the first domain of each pair."""
+        tables, (first, second) = [], np.transpose(pairs)
+        C = np.zeros((len(pairs), len(self.domains)))
+        C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
         for j, metric in enumerate(self.metrics):
             few = self._explain_few_draws(self.effective[np.array(pairs), j].min(axis=1))
-            found = differences_table(self.result(metric), pairs, names, few, level, kind, simultaneous)
+            families = [range(len(pairs))] * simultaneous
+            found = intervals_table(self.result(metric).contrast(C, names), level, kind, few, families)
+            found = found.rename_axis("difference").reset_index()
             found.insert(1, "metric", metric.name)
             tables.append(found)
         return tidy(pd.concat(tables))
@@ -338,7 +338,14 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     metrics = settings.of_places(sample, places)
     effective = effective_draws(sample, metrics)
     there = np.flatnonzero(~np.isnan(effective))
-    labelled = np.repeat([_has_labels(sample, place) for place in places], len(settings.metrics))
+    has_labels = [
+        all(
+            sample.units.column(InDomain(RECORDS, domain, Links.SHARED)).any()
+            for domain in (place if isinstance(place, tuple) else (place,))
+        )
+        for place in places
+    ]
+    labelled = np.repeat(has_labels, len(settings.metrics))
     effective = np.where(np.isnan(effective) & labelled, 0.0, effective)
     if not len(there):
         why = EMPTY if labelled.any() else "no labelled record is in one"
@@ -369,12 +376,6 @@ def _estimate_without_links(found: Normal, effective: FloatArray, fpc: float) ->
         reach=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.unseen.reach),
     )
     return replace(found, df=np.where(unlinked, np.maximum(effective - 1, 1), found.df), unseen=unseen)
-
-
-def _has_labels(sample: Sample, place: Place) -> bool:
-    """Return whether each domain of a place has a labelled record."""
-    domains = place if isinstance(place, tuple) else (place,)
-    return all(sample.units.column(InDomain(RECORDS, domain, Links.SHARED)).any() for domain in domains)
 
 
 def _expand_result(

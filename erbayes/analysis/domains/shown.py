@@ -1,4 +1,4 @@
-"""What tables of domains show: effective draws, intervals without those of few draws, and differences."""
+"""What tables of domains show: effective draws, and intervals where these suffice."""
 
 from __future__ import annotations
 
@@ -104,24 +104,6 @@ def intervals_table(
         kind=np.where(refused, "none", table["kind"]),
         reason=[why or reason for why, reason in zip(few, reasons, strict=True)],
     )
-
-
-def differences_table(
-    fit: Normal | Draws,
-    pairs: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    few: Sequence[str],
-    level: float,
-    kind: Kind | None,
-    simultaneous: bool,
-) -> pd.DataFrame:
-    """Return the table of the second minus the first component of each pair."""
-    first, second = np.transpose(pairs)
-    C = np.zeros((len(pairs), len(fit.names)))
-    C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
-    families = [range(len(pairs))] * simultaneous
-    table = intervals_table(fit.contrast(C, names), level, kind, few, families)
-    return table.rename_axis("difference").reset_index()
 
 
 def tidy(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import truediv
 from typing import Any
 
 import numpy as np
@@ -132,9 +133,14 @@ class AnnotatorPair:
             "jaccard": (c / (a + b - c) * N, N),
             "links": (c * (c - 1), (a * (a - 1) + b * (b - 1)) / 2),
         }
-        metrics = [
-            _make_share(name, *(pd.Series(x, self.mentions) for x in parts)) for name, parts in shares.items()
-        ]
+        metrics = []
+        for name, parts in shares.items():
+            above, below = (
+                OfUnits(f"{name}, {where}", pd.Series(x, self.mentions))
+                for where, x in zip(("above", "below"), parts, strict=True)
+            )
+            size, source = ((below, 1.0),), "see AnnotatorPair.agreement"
+            metrics.append(Metric(name, (above, below), truediv, size, UNIT, source))
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
@@ -218,7 +224,10 @@ class AnnotatorPair:
         who = differing["first"].map({True: " by the first only", False: " by the second only"})
         kind = differing["home"].map({True: "kept", False: "found"}) + who
         by_kind = differing.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False)
-        groups = by_kind.agg(records=("record", "size"), examples=("record", _list_examples))
+        groups = by_kind.agg(records=("record", "size"), examples=("record", list))
+        groups["examples"] = [
+            ", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"]
+        ]
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]
@@ -266,16 +275,3 @@ def _join_answers(
         answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
         rows = rows.merge(answer, on=["mention", "record"], how="outer")
     return rows
-
-
-def _list_examples(records: pd.Series) -> str:
-    """Text of the first few ids, without quotes."""
-    return ", ".join(map(str, records.tolist()[:3])) + (", …" if len(records) > 3 else "")
-
-
-def _make_share(name: str, top: pd.Series, bottom: pd.Series) -> Metric:
-    """Return the metric of a weighted sum of values over another one, which are Series by mention, (n,)."""
-    above, below = OfUnits(f"{name}, above", top), OfUnits(f"{name}, below", bottom)
-    return Metric(
-        name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see AnnotatorPair.agreement"
-    )
