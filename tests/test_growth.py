@@ -1,5 +1,7 @@
 """How costs grow: exponents of processor time at two sizes, never seconds, which depend on the machine."""
 
+import subprocess
+import sys
 import time
 from functools import partial
 
@@ -87,3 +89,37 @@ def measure_seconds(work):
 def test_costs_are_linear(name):
     small, large = (measure_seconds(work_of(name, size)) for size in (1, TIMES))
     assert np.log(large / small) / np.log(TIMES) <= MOST
+
+
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        ("estimate", ["erbayes.labels", "erbayes.large", "erbayes.report", "scipy.stats", "ssl"]),
+        ("report", ["scipy.stats", "erbayes.bayes"]),
+    ],
+)
+def test_a_short_command_loads_what_it_needs(command, unneeded, tmp_path):
+    """Loading modules is most of its time."""
+    records = range(30)
+    pd.DataFrame({"record": records, "cluster": [i // 3 for i in records]}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    pd.DataFrame({"record": range(9), "entity": [i // 3 for i in range(9)]}).to_csv(
+        tmp_path / "l.csv", index=False
+    )
+    words = [command, "p.csv", "l.csv", "-d", "uniform-clusters", *(["-o", "r.html"] * (command == "report"))]
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print("loaded", [name for name in {unneeded} if name in sys.modules]))
+from erbayes.cli import app
+app({words})
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert found.stdout.splitlines()[-1] == "loaded []"

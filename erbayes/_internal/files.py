@@ -26,7 +26,6 @@ from pandas.io.common import get_handle  # type: ignore[import-not-found]
 from pyarrow import ArrowException
 from pyarrow.compute import field
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
-from pyarrow.dataset import dataset
 
 from .errors import DataError, head
 from .known_columns import IN_SOURCE, JOIN, choose_record, find_known, join_ids
@@ -96,6 +95,8 @@ def read_table(path: Path) -> pd.DataFrame:
 def read_rows(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
     """Read the rows of these records, or of all, as text, with the column of records first."""
     if path.suffix.lower() in PARQUET:
+        from pyarrow.dataset import dataset  # which loads clients of networks
+
         try:
             rows = dataset(path)
             names = rows.schema.names

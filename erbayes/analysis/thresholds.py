@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
@@ -297,7 +297,7 @@ def _keep_best(
     # differences that no draw shows are undecided, and rounding must not decide them
     apart = squares > 1e-12 * max(variance.max(), np.finfo(float).tiny)
     se = np.sqrt(np.where(apart, squares, np.inf))
-    down, up = (of_chance / norm.ppf((1 + level) / 2)).T
+    down, up = (of_chance / ndtri((1 + level) / 2)).T
     least = x - x[:, None] - certain[:, 0] - certain[:, 1:]
     worse = (least / np.sqrt(se**2 + down**2 + up[:, None] ** 2)).max(axis=1)
     stays = np.asarray(worse <= 0)
