@@ -23,8 +23,7 @@ from ..engine.differences import subtract
 from ..engine.named import find_engine
 from ..large import scan
 from ..large.counted import Scanned
-from ..large.overlap import overlaps_of
-from ..large.scanning import refuse_different_records
+from ..large.scanning import overlaps_of, refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import Kind, check_level

@@ -1,14 +1,13 @@
 """Predictions too large for memory, counted where they are: in files, databases, Spark, or behind SQL."""
 
-from .choice import Columns
+from .database import Dialect
 from .draw import drawing
 from .duckdb import DuckDB
-from .files import Files
+from .files import DatabaseTable, Files
 from .groups import GroupSource
-from .quoting import Dialect
+from .prediction import Columns
 from .runsql import RunSQL
 from .scanning import scan
-from .tables import DatabaseTable
 
 __all__ = [
     "Columns",

@@ -18,12 +18,10 @@ import pandas as pd
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
-from .choice import Columns, use_columns
-from .counted import count_rows, count_sizes
+from .counted import count_rows, count_sizes, refuse_duplicates
 from .database import Database
 from .duckdb import DuckDB
-from .faults import refuse_duplicates
-from .prediction import FrameIds, Prediction, frame_sources
+from .prediction import Columns, FrameIds, Prediction, frame_sources, use_columns
 from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 

@@ -19,8 +19,7 @@ from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
 from .._internal.known_columns import JOIN
 from .._internal.progress import show_progress
-from .database import Database, legible
-from .quoting import STANDARD
+from .database import STANDARD, Database, legible
 
 SETTINGS = {
     # or a statement would download code, and run it

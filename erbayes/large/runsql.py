@@ -14,8 +14,7 @@ import numpy as np
 
 from .._internal.errors import DataError
 from .._internal.tables import is_table
-from .database import Database, legible
-from .quoting import STANDARD, Dialect
+from .database import STANDARD, Database, Dialect, legible
 
 ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
 """Strings that a database may take for equal, if it ignores case, blanks, accents, signs or zeros."""

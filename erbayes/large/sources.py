@@ -10,9 +10,8 @@ from typing import Any
 from .._internal.errors import DataError
 from .database import Database
 from .duckdb import DuckDB, DuckTable
-from .files import Files, FilesTable
+from .files import DatabaseTable, DatasetTable, Files, FilesTable, FrameTable, StoredTable, is_dataset
 from .runsql import RunSQL, opened_relation, opened_spark, read_through_ibis
-from .tables import DatabaseTable, DatasetTable, FrameTable, StoredTable, is_dataset
 
 
 def lies_elsewhere(prediction: Any) -> bool:

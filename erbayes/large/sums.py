@@ -27,11 +27,10 @@ from ..units.features import (
     refuse_unusable,
     take_values,
 )
-from .choice import use_columns
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
-from .prediction import Prediction, plain_id
+from .prediction import Prediction, plain_id, use_columns
 from .scanning import EMBEDDED
 from .sources import has_own_database, opened
 
