@@ -14,12 +14,12 @@ import typer
 from test_cli import folder, refused  # noqa: F401
 
 from erbayes import Missing
+from erbayes.cli import analyses as analyses
 from erbayes.cli import app
 from erbayes.cli import commands as commands
 from erbayes.cli import designs as designs
 from erbayes.cli import domains as domains
 from erbayes.cli import inputs as inputs
-from erbayes.cli import metric_options as metric_options
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
@@ -158,8 +158,8 @@ def test_every_shared_option_is_read():
         inputs.Several,
         designs.Drawing,
         predictions.LinkOptions,
-        metric_options.MetricOptions,
-        metric_options.Minima,
+        analyses.MetricOptions,
+        analyses.Minima,
         domains.Domains,
         printing.Printing,
     ]

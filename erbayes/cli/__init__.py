@@ -1,7 +1,6 @@
 """The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
 
 from . import (
-    clusters,
     commands,
     impact,
     labelling,
@@ -12,5 +11,5 @@ from . import (
 from .designs import TAKES, DesignName
 from .options import app
 
-_OF_COMMANDS = [clusters, commands, impact, labelling, pairs, planning, thresholds]
+_OF_COMMANDS = [commands, impact, labelling, pairs, planning, thresholds]
 __all__ = ["TAKES", "DesignName", "app"]

@@ -1,4 +1,4 @@
-"""The commands of the shell that judge predictions, and those that explain."""
+"""The commands of the shell that read and judge predictions, and those that explain."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +17,23 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence, head
 from .._internal.policies import Missing
-from .analyses import SEED, EngineOption, Engines, Result, WorstCases, choose_one
+from .analyses import (
+    SEED,
+    EngineOption,
+    Engines,
+    MetricOptions,
+    Metrics,
+    Minima,
+    Result,
+    WorstCases,
+    choose_one,
+)
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
-from .metric_options import MetricOptions, Metrics, Minima
 from .options import (
     app,
     argument,
@@ -37,6 +47,7 @@ from .options import (
     within,
 )
 from .pairs import check_pairs, has_pairs
+from .predictions import PredictionOptions
 from .printing import Judging, Picture, Printing
 from .topics import explain
 
@@ -61,6 +72,46 @@ def main(
     ] = False,
 ) -> None:
     """Estimate the quality of entity resolution in a database from a labelled sample."""
+
+
+class Blank(Enum):
+    """What records without a cluster are."""
+
+    OWN = "own"
+    OMIT = "omit"
+
+
+@command("clusters")
+def clusters_command(
+    *,
+    inputs: PredictionOptions,
+    blank: Blank | None = option(
+        "Records without a cluster: own (each is a cluster of its own, as dedupe means) or omit.",
+        metavar="POLICY",
+    ),
+    printing: Printing,
+) -> None:
+    """Write what a matcher wrote as a table of record and cluster.
+
+    PREDICTION is a file of any matcher: clusters, or links with their scores. Clusters of links are their
+    connected components. Columns are found by their names and values, and a line says which were taken.
+
+    \b
+    Examples:
+      erbayes clusters edges.csv@0.95 --records customers.csv -o clusters.csv
+      erbayes clusters dedupe.csv --blank own -o clusters.csv
+      erbayes clusters pairs.csv:id_a,id_b,score@14.7 -o clusters.csv
+    """
+    if inputs.part.table is not None:
+        raise DataError("erbayes clusters reads files: name a file, and leave out --table")
+    alone = None if blank is None else blank is Blank.OWN
+    clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
+    inputs.reading.refuse_unbound()
+    message(f"read {read}")
+    table = pd.DataFrame(
+        {"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)}
+    )
+    printing.show(Answer(table=table, ids=True))
 
 
 @command("estimate")

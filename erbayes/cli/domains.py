@@ -9,10 +9,9 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import SEED, EngineName, EngineOption, Result
+from .analyses import SEED, EngineName, EngineOption, MetricOptions, Metrics, Result
 from .inputs import Inputs, One
 from .lazily import files, pd, tables
-from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, within
 from .predictions import PredictionFile, in_words
 from .tables import read_attributes

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import erbayes as eb
 
 from .._internal.errors import DataError
+from .analyses import MetricOptions
 from .answers import Answer, blank_missing, count_read
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
-from .metric_options import MetricOptions
 from .options import command, message, option, say, saying_alarms
 from .printing import Printing
 

@@ -10,7 +10,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
-from .analyses import SEED, EngineOption
+from .analyses import SEED, EngineOption, MetricOptions, Minima
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .designs import Drawing
@@ -28,7 +28,6 @@ from .lazily import (
     scored_edges,
     tables_of_clusters,
 )
-from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
     command,
