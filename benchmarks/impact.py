@@ -129,7 +129,7 @@ def slope(name, y, x):
         left = 1 - np.minimum(w * np.sum(X * part.T, axis=1), 0.9)
         return B[1], part[1] * (y(rows) - X @ B) / left
 
-    return Statistic((name,), function, terms=("first", "span"))
+    return Statistic(name, function, terms=("first", "span"))
 
 
 def statistics(released):
@@ -162,7 +162,7 @@ def study(draws, unrelated, sizes=(200, 400)):
         attributes = Attributes.of(table, features_of(FEATURES), None, records)
         featured = Featured.of(units, prediction, labels, attributes)
         known = FittedStatistics.of(featured, statistics("for" in name))
-        true = np.concatenate([s.value(featured.entities, np.ones(len(units))) for s in known.statistics])
+        true = np.array([s.value(featured.entities, np.ones(len(units))) for s in known.statistics])
         of_record = labels.codes
         for n in sizes:
             rng, runs = np.random.default_rng(5), []

@@ -52,21 +52,17 @@ class Side:
     share: FloatArray
     domains: Mapping[str, FloatArray]
 
-    def linearise(
-        self, statistic: Statistic, domain: str, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return values of a statistic, (k,), and influences of units, (u, k), by their weights, (u,)."""
+    def linearise(self, statistic: Statistic, domain: str, weight: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value of a statistic, and influences of units on it, by their weights, (u,) each."""
         inside = self.domains[domain]
         w = np.bincount(self.row, weight[self.unit] * self.share, len(inside)) * inside
         weighted = np.flatnonzero(w)
         if not len(weighted):
-            return np.full(len(statistic.names), np.nan), np.zeros((len(weight), len(statistic.names)))
+            return np.nan, np.zeros(len(weight))
         value, influence = statistic.linearise(self.rows.iloc[weighted], w[weighted])
-        of_row = np.zeros((len(inside), len(value)))
-        of_row[weighted] = influence * inside[weighted, None]
-        pieces = self.share[:, None] * of_row[self.row]
-        of_unit = [np.bincount(self.unit, piece, len(weight)) for piece in pieces.T]
-        return value, np.stack(of_unit, axis=1)
+        of_row = np.zeros(len(inside))
+        of_row[weighted] = influence * inside[weighted]
+        return value, np.bincount(self.unit, self.share * of_row[self.row], len(weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -242,7 +238,7 @@ class FittedStatistics:
             rows, w = (
                 (featured.clusters, share) if inside.all() else (featured.clusters[inside], share[inside])
             )
-            values[name] = np.concatenate([statistic.value(rows, w) for statistic in fitted])
+            values[name] = np.array([statistic.value(rows, w) for statistic in fitted])
         return cls(fitted, values)
 
 
@@ -270,7 +266,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
         cov=variate.cov,
         undefined=undefined,
     )
-    of_each = [statistic.metric for statistic in fitted.statistics for _ in statistic.names]
+    of_each = [statistic.metric for statistic in fitted.statistics]
     if not any(fitted.values):  # numbers of all entities are those of `estimate`
         fit, _ = improve_counts(sample, fit, variate.residual, of_each)
     gained = fit.moves.there
@@ -311,14 +307,12 @@ def _estimate_plainly(sample: Sample, fitted: FittedStatistics, truth: FloatArra
     """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
     variance, domains = sample.expansion.variance, len(fitted.values)
     draws = np.count_nonzero(sample.expansion.weight)
-    names = [name for statistic in fitted.statistics for name in statistic.names]
-    support = [statistic.support for statistic in fitted.statistics for _ in statistic.names]
     return Normal(
-        names=tuple(names * domains),
+        names=tuple(statistic.name for statistic in fitted.statistics) * domains,
         mean=truth,
         cov=variance.covariance(variance.residuals(d)),
         df=np.full(len(truth), max(float(draws - variance.df_lost), 1.0)),
-        support=tuple(support * domains),
+        support=tuple(statistic.support for statistic in fitted.statistics) * domains,
     )
 
 
@@ -335,7 +329,7 @@ def _linearise(side: Side, sample: Sample, fitted: FittedStatistics) -> tuple[Fl
             value, of_unit = side.linearise(statistic, domain, weight * scale)
             if not expansion.absolute:
                 # a unit that weighs more takes weight from all others
-                of_unit = of_unit - size[:, None] * (weight @ of_unit / (weight @ size))
+                of_unit = of_unit - size * (weight @ of_unit / (weight @ size))
             values.append(value)
-            effects.append((expansion.weight * scale)[:, None] * of_unit[expansion.unit])
-    return np.concatenate(values), np.hstack(effects)
+            effects.append(expansion.weight * scale * of_unit[expansion.unit])
+    return np.array(values), np.stack(effects, axis=1)

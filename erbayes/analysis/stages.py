@@ -136,7 +136,13 @@ def stages(
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]
     units, *looser = compared.units(labels, levels)
-    metrics = _define_shares(_count_stages(table, linked, labels, units, (looser or [units])[0]))
+    columns = _count_stages(table, linked, labels, units, (looser or [units])[0])
+    parts: list[tuple[str, Column]] = [(name, TRUE_LINKS) for name in FOUND]
+    parts += [(FALSE[0], columns["edges"]), (FALSE[1], columns["closure"])]
+    metrics = [
+        Metric(name, (columns[name], whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
+        for name, whole in parts
+    ]
     sample = Sample(units, design)
     least = float(table.score.min()) if candidates is None else None
     return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample, least)
@@ -206,13 +212,3 @@ def _count_edges(
     inside = np.bincount(one[one == other], minlength=entities).astype(float)
     ends = np.concatenate([one, other])
     return inside, np.bincount(ends[ends >= 0], minlength=entities) / 2
-
-
-def _define_shares(columns: dict[str, Column]) -> list[Metric]:
-    """Return the shares of true links by stage, and the false shares of edges and of closure, as metrics."""
-    parts: list[tuple[str, Column]] = [(name, TRUE_LINKS) for name in FOUND]
-    parts += [(FALSE[0], columns["edges"]), (FALSE[1], columns["closure"])]
-    return [
-        Metric(name, (columns[name], whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
-        for name, whole in parts
-    ]

@@ -65,7 +65,7 @@ def scan_features(
     """Compute statistics of all clusters by domain, and features of touched clusters and of entities."""
     features, statistics = features_of(features), statistics_of(statistics)
     attributes = attributes if features or by is not None else None
-    if others := [name for statistic in statistics if not statistic.sums for name in statistic.names]:
+    if others := [statistic.name for statistic in statistics if not statistic.sums]:
         raise DataError(
             f"{head(others)} needs a row for each predicted cluster, but a database returns only sums, as of "
             "count, total, mean, share and ratio: read the prediction into memory, as by pandas.read_parquet"

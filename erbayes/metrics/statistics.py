@@ -56,18 +56,18 @@ REFUSED = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistic:
-    """A statistic of entities, or several of one kind.
+    """A statistic of entities.
 
-    `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the value, a number or
-    (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn (the
-    jackknife). `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic
-    is 0 or more wherever its terms are; `metric`: the metric of `erbayes.metrics` that it is, if it is one.
+    `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the value, or the value
+    with its influence, (n,). Without one, rows are left out in turn (the jackknife). `terms`: features, or
+    conditions on features, that rows need; `signed`: true if the statistic is 0 or more wherever its terms
+    are; `metric`: the metric of `erbayes.metrics` that it is, if it is one.
 
     One form is computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
     totals, where None is 1.
     """
 
-    names: tuple[str, ...]
+    name: str
     function: Function
     support: Support = ANY
     terms: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Statistic:
     def refuse_without(self, rows: pd.DataFrame) -> None:
         """Refuse rows without the features of the statistic's terms."""
         if lacking := [name for name in self.features if name not in rows.columns]:
-            said = f"{', '.join(self.names)} needs {head(lacking)}, and the features are "
+            said = f"{self.name} needs {head(lacking)}, and the features are "
             raise DataError(f"{said}{head(rows.columns, 20)}", Remedy.FEATURE)
 
     def fit(self, rows: pd.DataFrame) -> Statistic:
@@ -92,42 +92,37 @@ class Statistic:
         positive = self.signed and all((evaluate(term, rows) >= 0).all() for term in self.terms)
         return replace(self, support=POSITIVE) if positive else self
 
-    def value(self, rows: pd.DataFrame, weights: FloatArray) -> FloatArray:
-        """Return the values, (k,), of rows with weights, (n,); NaN for 0/0."""
+    def value(self, rows: pd.DataFrame, weights: FloatArray) -> float:
+        """Return the value of rows with weights, (n,); NaN for 0/0."""
         return self._compute(rows, weights)[0]
 
-    def linearise(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the values, (k,), and the influence of each row on each of them, (n, k)."""
+    def linearise(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value, and the influence of each row on it, (n,)."""
         value, influence = self._compute(rows, weights)
         if influence is None:
             # the change without a row, per unit of its weight, which is exact for totals
             places = np.arange(len(rows))
             without = [self.value(rows[places != i], weights[places != i]) for i in places]
-            influence = (value - np.array(without)) / weights[:, None]
-        return value, influence.reshape(len(rows), len(value))
+            influence = (value - np.array(without)) / weights
+        return value, influence
 
-    def _compute(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    def _compute(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[float, FloatArray | None]:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.function(rows, weights)
         value, influence = found if isinstance(found, tuple) else (found, None)
-        values, names = np.atleast_1d(np.asarray(value, dtype=float)), ", ".join(self.names)
-        if values.shape != (len(self.names),):
-            raise DataError(f"{names}: numbers of shape {values.shape}, not {len(self.names)}")
-        values = np.where(np.isfinite(values), values, np.nan)
-        if influence is None:
-            return values, None
-        influence = np.asarray(influence, dtype=float)
-        if influence.size != len(rows) * len(values) or len(influence) != len(rows):
+        if np.ndim(value):
+            raise DataError(f"{self.name}: numbers of shape {np.shape(value)}, not one number")
+        if influence is not None and (influence := np.asarray(influence, dtype=float)).shape != (len(rows),):
             said = f"influences of shape {influence.shape}, and not of each of {len(rows):,} rows"
-            raise DataError(f"{names}: {said}")
-        return values, influence
+            raise DataError(f"{self.name}: {said}")
+        return float(value) if np.isfinite(value) else np.nan, influence
 
 
 def statistics_of(wanted: Any) -> tuple[Statistic, ...]:
     """Return one statistic or several from objects, texts, and functions of a user's own."""
     several = isinstance(wanted, Iterable) and not isinstance(wanted, str)
     found = tuple(map(_as_statistic, wanted if several else [wanted]))
-    names = [name for statistic in found for name in statistic.names]
+    names = [statistic.name for statistic in found]
     if not names:
         raise DataError("no statistic is asked for: name one or more, such as 'count'")
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
@@ -143,7 +138,7 @@ def _as_statistic(wanted: Any) -> Statistic:
     if not callable(wanted) or wanted in MAKERS.values():
         what = f"call it, as in {wanted.__name__}(...)" if callable(wanted) else f"not {wanted!r}"
         raise DataError(f"a statistic is an object of erbayes.statistics, its text or a function: {what}")
-    return Statistic((getattr(wanted, "__name__", type(wanted).__name__),), wanted)
+    return Statistic(getattr(wanted, "__name__", type(wanted).__name__), wanted)
 
 
 def parse(text: str) -> Statistic:
@@ -202,10 +197,10 @@ def count(condition: str | None = None) -> Statistic:
     """Return the number of entities, or of those for which a condition such as `size>=10` holds."""
     if condition is None:
         return Statistic(
-            ("count",), lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities, sums=(None,)
+            "count", lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities, sums=(None,)
         )
     _find_features(condition)
-    return replace(total(condition), names=(f"count({condition})",), support=POSITIVE, signed=False)
+    return replace(total(condition), name=f"count({condition})", support=POSITIVE, signed=False)
 
 
 def total(feature: str) -> Statistic:
@@ -216,16 +211,14 @@ def total(feature: str) -> Statistic:
         return w @ x, x
 
     terms = (str(feature),)
-    return Statistic((f"total({feature})",), function, ANY, terms, True, sums=terms)
+    return Statistic(f"total({feature})", function, ANY, terms, True, sums=terms)
 
 
 def mean(feature: str) -> Statistic:
     """Return the mean of a feature over entities, Σ w x / Σ w, whose influence is (x - mean)/Σ w."""
     name, metric = f"mean({feature})", mean_cluster_size if feature == SIZE else None
     terms = (str(feature),)
-    return Statistic(
-        (name,), _make_ratio(feature, None), ANY, terms, True, metric=metric, sums=(*terms, None)
-    )
+    return Statistic(name, _make_ratio(feature, None), ANY, terms, True, metric=metric, sums=(*terms, None))
 
 
 def share(condition: str) -> Statistic:
@@ -233,13 +226,13 @@ def share(condition: str) -> Statistic:
     for part in str(condition).split(" and "):
         _take_apart(part)
     name, sums = f"share({condition})", (condition, None)
-    return Statistic((name,), _make_ratio(condition, None), UNIT, (condition,), sums=sums)
+    return Statistic(name, _make_ratio(condition, None), UNIT, (condition,), sums=sums)
 
 
 def ratio(feature: str, other: str) -> Statistic:
     """Return a total over another, R = Σ w x / Σ w y, whose influence is (x - R y)/Σ w y."""
     terms = (str(feature), str(other))
-    return Statistic((f"ratio({feature}, {other})",), _make_ratio(*terms), ANY, terms, True, sums=terms)
+    return Statistic(f"ratio({feature}, {other})", _make_ratio(*terms), ANY, terms, True, sums=terms)
 
 
 def _make_ratio(top: str, bottom: str | None) -> Function:
@@ -267,7 +260,7 @@ def gini(feature: str = SIZE) -> Statistic:
         G = W @ apart / (2 * K * T)
         return G, (apart / (K * T) - G * (1 / K + value / T))[of_row]
 
-    return Statistic((_name_of("gini", None, feature),), function, UNIT, (feature,))
+    return Statistic(_name_of("gini", None, feature), function, UNIT, (feature,))
 
 
 def top(how_many: float, feature: str = SIZE) -> Statistic:
@@ -289,7 +282,7 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
     def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
         return _compute_top(_take_positive(feature, rows), w, float(how_many))
 
-    return Statistic((_name_of("top", how_many, feature),), function, UNIT, (feature,))
+    return Statistic(_name_of("top", how_many, feature), function, UNIT, (feature,))
 
 
 def quantile_share(p: float, feature: str = SIZE) -> Statistic:
@@ -301,7 +294,7 @@ def quantile_share(p: float, feature: str = SIZE) -> Statistic:
         S, u = _compute_top(_take_positive(feature, rows), w, 1 - p)
         return 1 - S, -u
 
-    return Statistic((_name_of("quantile_share", p, feature),), function, UNIT, (feature,))
+    return Statistic(_name_of("quantile_share", p, feature), function, UNIT, (feature,))
 
 
 def _compute_top(x: FloatArray, w: FloatArray, how_many: float) -> tuple[Any, FloatArray]:

@@ -157,8 +157,8 @@ def report(
     if engines is None:
         engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
         engines |= {"bootstrap": Resampled(replicates=2000)}
-    made = _run_engines(engines, sample, metrics, level)
-    results = made.results
+    made, data, how = _run_engines(engines, sample, metrics, level), sample.facts(), _describe_draws(sample)
+    results, parameters = made.results, data.pop("design")
     first = dict([*results.items()][:1])
     # the intervals that are quoted, which are those of the first engine
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
@@ -187,7 +187,7 @@ def report(
         "described": records is not None,
         "explained": made.explained,
         "balance": tabulate_balance(sample),
-        "data": facts | _describe_data(sample),
+        "data": facts | {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | data,
         "call": call,
         "scripts": _list_scripts() if explore else [],
         "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
@@ -283,13 +283,6 @@ def _describe_draws(sample: Sample) -> str:
         design = design.design
     how = DRAWN.get(type(design), f"draws were made at random by the design {type(design).__name__}")
     return how.format(units="entities" if sample.units.by_entity else "predicted clusters")
-
-
-def _describe_data(sample: Sample) -> dict[str, str]:
-    """Return facts about data and design, of which the first is how draws were made."""
-    facts, how = sample.facts(), _describe_draws(sample)
-    parameters = facts.pop("design")
-    return {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | facts
 
 
 def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
