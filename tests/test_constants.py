@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
-    "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
+    "limits.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",

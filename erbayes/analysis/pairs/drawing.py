@@ -14,7 +14,7 @@ from ..._internal.errors import DataError, whole
 from ...units.edges import Edges, ThresholdClusters, sweep
 from ...units.units import KnownTotals
 from ..thresholds import load_edges
-from .answers import FEWEST
+from .limits import FEWEST
 
 
 def draw_pairs(

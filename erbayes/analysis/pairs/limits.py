@@ -31,6 +31,9 @@ from scipy.special import betaln
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 
+FEWEST = 2
+"""Labelled pairs of a band from which its share has a standard error."""
+
 
 class Estimate(NamedTuple):
     """An estimate with its standard error and interval."""
