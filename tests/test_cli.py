@@ -1109,7 +1109,10 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ("e.csv --edges", "without a threshold, scores 'p' of any size would be links; give the least score"),
+        (
+            "e.csv --edges",
+            "is each row a link, or is 'p' a score or an answer?; say which, with the least score",
+        ),
         ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
         ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
         (

@@ -8,7 +8,9 @@ import erbayes as eb
 from erbayes.units.clustering import Clustering
 from erbayes.units.edges import Edges, sweep
 
-WEIGHTS = pd.DataFrame({"l": ["a", "b", "c", "d"], "r": ["b", "c", "a", "e"], "w": [7.0, 3.0, 5.0, -1.0]})
+WEIGHTS = pd.DataFrame(
+    {"l": ["a", "b", "c", "d"], "r": ["b", "c", "a", "e"], "weight": [7.0, 3.0, 5.0, -1.0]}
+)
 ALL = list("abcdefg")
 
 
@@ -63,17 +65,17 @@ def test_as_from_pairs_at_each_threshold_also_in_single_precision():
     rng = np.random.default_rng(3)
     for dtype in (np.float64, np.float32):
         table = pd.DataFrame({"l": rng.integers(0, 60, 90), "r": rng.integers(0, 60, 90)})
-        table["s"] = rng.choice([0.1, 0.3, 0.7, 0.9], 90).astype(dtype)
+        table["score"] = rng.choice([0.1, 0.3, 0.7, 0.9], 90).astype(dtype)
         edges = Edges.of(table, range(60))
         at = edges.thresholds([0.9, 0.3, 0.1])
         for threshold, level in zip([0.9, 0.3, 0.1], sweep(edges, at, np.arange(60)), strict=True):
-            other = Clustering.from_pairs(table, score="s", threshold=threshold, records=range(60))
+            other = Clustering.from_pairs(table, score="score", threshold=threshold, records=range(60))
             assert len(set(zip(level.cluster, other.codes, strict=True))) == len(set(other.codes))
             assert level.sizes[level.cluster].tolist() == other.sizes[other.codes].tolist()
 
 
 def test_thresholds_are_quantiles_of_distinct_scores():
-    table = pd.DataFrame({"l": [0] * 103, "r": [1] * 103, "s": [*range(101), 0, 0]})
+    table = pd.DataFrame({"l": [0] * 103, "r": [1] * 103, "score": [*range(101), 0, 0]})
     edges = Edges.of(table, [0, 1])
     assert edges.thresholds(3).tolist() == [100, 50, 0]
     assert edges.thresholds(200).tolist() == list(range(100, -1, -1))
@@ -106,7 +108,7 @@ def test_columns_of_splink_and_of_dedupe_are_known():
 
 
 def test_the_score_may_be_any_column_that_is_named():
-    assert Edges.of(WEIGHTS[["w", "l", "r"]], ALL, "w").score.tolist() == [7, 3, 5, -1]
+    assert Edges.of(WEIGHTS[["weight", "l", "r"]], ALL, "weight").score.tolist() == [7, 3, 5, -1]
 
 
 @pytest.mark.parametrize(
@@ -116,19 +118,23 @@ def test_the_score_may_be_any_column_that_is_named():
         ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
         (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
         (
-            WEIGHTS.assign(x=1),
+            WEIGHTS.rename(columns={"weight": "w"}).assign(x=[2, 3, 5, 4]),
             ALL,
-            "it is not clear which has the scores; choose two columns of ids",
+            "it is not clear which has the scores; say which: score='w' .FILE:l,r,w.; say which: score='x'",
         ),
         (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
         (
-            WEIGHTS.assign(w=[1, np.nan, 2, np.nan]),
+            WEIGHTS.assign(weight=[1, np.nan, 2, np.nan]),
             ALL,
-            "2 of 4 scores 'w' are missing: leave these rows out",
+            "2 of 4 scores 'weight' are missing: leave these rows out",
         ),
-        (WEIGHTS.assign(w=list("abcd")), ALL, "scores 'w' must be numbers, not such as 'a', 'b', 'c'"),
-        (WEIGHTS.assign(w=[True, False, True, True]), ALL, "scores 'w' must be numbers"),
-        (WEIGHTS.assign(r=[1, 2, 3, 4]), ALL, "of type string in one column, integer in the other"),
+        (
+            WEIGHTS.assign(weight=list("abcd")),
+            ALL,
+            "scores 'weight' must be numbers, not such as 'a', 'b', 'c'",
+        ),
+        (WEIGHTS.assign(weight=[True, False, True, True]), ALL, "scores 'weight' must be numbers"),
+        (WEIGHTS.assign(r=[5, 6, 7, 9]), ALL, "of type string in one column, integer in the other"),
         (WEIGHTS, list("abcd"), "1 of 5 records in the edges are not among all records, such as 'e'"),
         (WEIGHTS, range(6), "of the edges are of type string, and of type integer among all records: none"),
         (WEIGHTS, [*ALL, "a"], "all records of the edges: 1 duplicates, such as 'a'"),
@@ -165,13 +171,16 @@ def test_bad_edges_are_refused_with_a_sentence(edges, records, said):
 )
 def test_bad_thresholds_are_refused_with_a_sentence(scores, at, said):
     with pytest.raises(eb.DataError, match=said):
-        Edges.of(WEIGHTS.assign(w=np.array(scores, dtype=float)), ALL).thresholds(at)
+        Edges.of(WEIGHTS.assign(weight=np.array(scores, dtype=float)), ALL).thresholds(at)
 
 
 def test_thresholds_at_the_ends_of_the_scores_are_taken():
-    assert Edges.of(WEIGHTS.assign(w=[0.0, 0.5, 0.9, 1.0]), ALL).thresholds([0, 1]).tolist() == [1, 0]
+    assert Edges.of(WEIGHTS.assign(weight=[0.0, 0.5, 0.9, 1.0]), ALL).thresholds([0, 1]).tolist() == [1, 0]
     assert Edges.of(WEIGHTS, ALL).thresholds([-1, 7, 8]).tolist() == [8, 7, -1]
-    assert Edges.of(WEIGHTS.assign(w=[0.0, 0.5, 0.9, 1.1]), ALL).thresholds([1.2, 1.1]).tolist() == [1.2, 1.1]
+    assert Edges.of(WEIGHTS.assign(weight=[0.0, 0.5, 0.9, 1.1]), ALL).thresholds([1.2, 1.1]).tolist() == [
+        1.2,
+        1.1,
+    ]
 
 
 def test_labelled_records_that_are_not_listed_are_refused():
@@ -183,7 +192,7 @@ def chain(true, false):
     """Edges of entities of two, with scores of those inside and of those to another record."""
     rows = [(2 * i, 2 * i + 1, s) for i, s in enumerate(true)]
     rows += [(2 * i, 1000 + i, s) for i, s in enumerate(false)]
-    edges = Edges.of(pd.DataFrame(rows, columns=["l", "r", "s"]), range(2000))
+    edges = Edges.of(pd.DataFrame(rows, columns=["l", "r", "score"]), range(2000))
     return edges, Clustering.of({r: r // 2 for r in range(2 * len(true))})
 
 

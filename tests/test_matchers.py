@@ -82,13 +82,16 @@ def test_two_matchers_are_compared_as_they_are(files):
 def test_a_threshold_that_may_be_of_either_score_is_asked_about(files):
     told = refused("estimate", "edges.csv@0.99", "truth.csv", *DESIGN)
     assert "by match_probability" in told and "by match_weight" in told
-    assert told.endswith("say which: score='match_probability' or 'match_weight' (--score)\n")
+    ends = "FILE:unique_id_l,unique_id_r"
+    assert f"score='match_probability' ({ends},match_probability@0.99)" in told.replace(
+        "customer_", "unique_id_"
+    )
     for command in (
         "draw edges.csv --threshold .99 -d uniform-records -n 3 --seed 1 -o f",
         "check edges.csv@.99 truth.csv -d uniform-clusters --min-precision .9",
         "clusters edges.csv@.99",
     ):
-        assert "say which: score='match_probability'" in refused(*command.split())
+        assert "if links are by 'match_probability': score=" in refused(*command.split())
     shown = run("estimate", "edges.csv@0.99", "truth.csv", "--score", "match_probability", *DESIGN)
     assert shown.exit_code == 0 and "links from 0.99 on by match_probability of edges.csv" in shown.stderr
 

@@ -7,8 +7,8 @@ import pytest
 
 from erbayes import Clustering, DataError
 from erbayes._internal.known_columns import JOIN
-from erbayes.units.facts import Named
-from erbayes.units.reading import read_prediction
+from erbayes.units.columns import read_prediction
+from erbayes.units.reading import Named, Near
 
 SPLINK = "unique_id_l,unique_id_r,match_weight,match_probability"
 TWO_SOURCES = "source_dataset_l,unique_id_l,source_dataset_r,unique_id_r"
@@ -21,12 +21,10 @@ def table(text):
 
 def read(text, records=None, sample=None, **named):
     """The clusters that a table is read as, each as its sorted records."""
-    known = {
-        name: None if ids is None else pd.Index(list(ids))
-        for name, ids in (("listed", records), ("sample", sample))
-    }
-    reading = read_prediction(table(text), Named(**named), **known)
-    clustering = Clustering.read(reading, known["listed"])
+    ids = records if records is not None else sample
+    near = None if ids is None else Near({None: pd.Index(list(ids))}, whole=records is not None)
+    reading = read_prediction(table(text), Named(**named), near)
+    clustering = Clustering.read(reading, near.listed if near else None)
     found = {}
     for record, code in zip(clustering.records, clustering.codes, strict=True):
         found.setdefault(code, []).append(record)
@@ -86,10 +84,16 @@ def read(text, records=None, sample=None, **named):
         # both scores give the same clusters, so that there is nothing to ask
         (f"{SPLINK} a,b,9,.998 b,c,-1,.333", {"threshold": 0.99}, "a+b c"),
         (f"{SPLINK} a,b,9,.998 b,c,1,.667", {"threshold": 0.99, "score": "match_probability"}, "a+b c"),
+        # words of judgement say what a column is, whatever its name; others do by known names alone
+        ("id_1,id_2,status a,b,accepted b,c,rejected", {}, "a+b c"),
+        ("id_l,id_r,x a,b,MATCH c,d,POSSIBLE_MATCH", {}, "a+b c d"),
+        ("id_l,id_r,land a,b,v b,c,w d,e,x f,g,y h,i,z j,k,u l,m,t", {}, "a+b+c d+e f+g h+i j+k l+m"),
+        # row numbers are no records, if another column can have them; a name of the other file can
+        ("X,customer,cl 1,7,a 2,3,a 3,5,b 4,1,c 5,2,c", {"sample": ["7", "5", "1"]}, "3+7 5 1+2"),
+        ("X,customer,cl 1,7,a 2,3,a 3,5,b 4,1,c 5,2,c", {"record": "X"}, "1+2 3 4+5"),
+        ("key,others 1,2|3 2,1 3,1 4,5 5,4", {"links": True}, "1+2+3 4+5"),
         # a record and the head of its cluster: links and memberships are the same
         ("rec,head 1,1 2,1 3,3", {}, "1+2 3"),
-        # rows in a circle are no links
-        ("a,b 1,2 2,1 3,1", {}, "1 2+3"),
         ("rec,cl a,1E5 b,1E5 c,2E5", {}, "a+b c"),
     ],
 )
@@ -113,7 +117,8 @@ def test_readings(text, named, clusters):
         (
             f"{SPLINK} a,b,9,.998 b,c,1,.667",
             {"threshold": 0.99},
-            "2 clusters .* by match_probability.* 1 clusters .* by match_weight.*; say which: score=",
+            "2 clusters .* by match_probability.* 1 clusters .* by match_weight.*; if links are by "
+            "'match_probability': score='match_probability' \\(FILE:unique_id_l,unique_id_r,match_probability@0.99\\)",
         ),
         ("id_l,id_r,score a,b,.9", {}, "without a threshold, scores 'score' of any size would be links"),
         (
@@ -128,6 +133,47 @@ def test_readings(text, named, clusters):
             "cluster_id,canonical_id,unique_id 1,1,a 1,2,b",
             {},
             "read in two ways, which give 2 records in 1 clusters",
+        ),
+        (
+            "X,customer,cl 1,4,a 2,3,a 3,2,b 4,1,c 5,5,c",
+            {"sample": "123"},
+            "records are 'X' or 'customer', which both",
+        ),
+        ("id1,id2,Class a,b,L b,c,N", {}, "is each row a link, or is 'Class' a score or an answer"),
+        (
+            "id1,id2,urteil a,b,gleich b,c,anders",
+            {},
+            "say which word is a link: table.table.'urteil'. == 'gleich'",
+        ),
+        (
+            "id_l,id_r,land a,b,v b,c,w d,e,x f,g,y h,i,z j,k,u",
+            {},
+            "is each row a link, or is 'land' a score",
+        ),
+        (
+            "id_l,id_r,match a,b,maybe b,c,perhaps",
+            {},
+            "answers 'match' must be 1 or 0, yes or no, not such as 'maybe'",
+        ),
+        (
+            "key,others 1,2|3 2,1 3,1 4,5 5,4",
+            {},
+            "cells of 'others' list ids of records; if rows are links",
+        ),
+        (
+            "shop,nr,cluster_id a,1,p a,2,q b,1,q b,2,r",
+            {},
+            "ids 'nr' repeat, and are unique inside 'shop'; if that is",
+        ),
+        (
+            "rec,cl a,x b,x c,1 d,2",
+            {},
+            "'x' has 2 records, and is the only one without a number: is it a word",
+        ),
+        (
+            "rec,cl a,x1 b,x1~ c,x2".replace("~", "\u00a0"),
+            {"record": "rec", "cluster": "cl"},
+            "1 of 3 are there without the blanks at their ends too",
         ),
         ("rec,cl a,1.00001E+11 b,1.00001E+11", {}, "1 of 1 are numbers that a spreadsheet rounded"),
         ("rec,cl 1.5E+11,a 2.5E+11,a", {}, "2 of 2 are numbers that a spreadsheet rounded"),
@@ -193,7 +239,7 @@ def test_a_list_tells_which_columns_have_records():
         {"key": ids, "place": [f"p{i}" for i in range(20)], "cluster": [i // 2 for i in range(20)]}
     )
     for known, column in ((ids[:12], "key"), ([f"p{i}" for i in range(12)], "place")):
-        assert read_prediction(rows, sample=pd.Index(known)).ids == (column,)
+        assert read_prediction(rows, near=Near({None: pd.Index(known)})).ids == (column,)
 
 
 def test_links_of_recordlinkage_are_an_index_of_pairs():
@@ -210,3 +256,29 @@ def test_times_are_no_scores():
         links = pd.DataFrame({"id_l": ["a", "b"], "id_r": ["b", "c"], "score": times})
         with pytest.raises(DataError, match="scores 'score' must be numbers, not such as"):
             Clustering.from_pairs(links, threshold=1)
+
+
+def test_integers_that_were_floats_have_lost_digits():
+    """Two numbers of 59 bits end in six bits of 0 each by a chance of 1 in 4,096; one of 61 bits in eight."""
+    lost = [2**58 + 2**40, 2**58 + 2**41]
+    for found in (lambda x: {"a": x[0], "b": x[1]}, lambda x: dict(zip(x, "ab", strict=True))):
+        with pytest.raises(DataError, match=r"2 of 2 numbers have lost digits, as floats do from 2\*\*53 on"):
+            Clustering.of(found(lost))
+        assert len(Clustering.of(found([lost[0], lost[1] + 1])).records) == 2
+        assert len(Clustering.of(found(lost), any_id=True).records) == 2
+    assert len(Clustering.of({2**60: "a"}).records) == 1
+    with pytest.raises(DataError, match="floating: 2 of them have lost digits; write them again"):
+        Clustering.of({"a": 2.0**58, "b": 2.0**59})
+
+
+def test_heads_of_clusters_are_told_by_half_of_the_ids():
+    """A blank is the head of a cluster that is called as its record, and otherwise a cluster of its own."""
+    for clusters, sizes in (("aaxx", [3, 2]), ("axxx", [1, 1, 3])):
+        rows = pd.DataFrame({"record": list("abcde"), "cluster": [None, *clusters]})
+        filled = Clustering.read(read_prediction(rows).fill(own=True))
+        assert sorted(filled.sizes) == sorted(sizes)
+
+
+def test_the_word_for_no_match_makes_single_records():
+    reading = read_prediction(table("rec,cl a,x b,x c,1 d,1"))
+    assert Clustering.read(reading.separate("x")).sizes.tolist() == [1, 1, 2]

@@ -35,7 +35,13 @@ def original(tmp_path_factory):
 
 
 def _draw_and_answer():
-    table = pd.DataFrame({"person": "x", "customer": list(TRUTH), "found": [i // 2 for i in range(240)]})
+    table = pd.DataFrame(
+        {
+            "person": [i % 5 for i in range(240)],
+            "customer": list(TRUTH),
+            "found": [i // 2 for i in range(240)],
+        }
+    )
     table.to_csv("own.csv", index=False)
     table.assign(found=[i // 4 for i in range(240)]).to_csv("new.csv", index=False)
     options = "--design uniform-records --n 30 --seed 3 --record customer --cluster found --output to-label"

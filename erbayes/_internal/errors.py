@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from numbers import Real
@@ -122,7 +123,21 @@ class Remedy(Enum):
     WORST_CASES = "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
 
 
-def _end(what: str, remedies: Sequence[Remedy]) -> str:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to answer a question of an error: in words, with its argument and its option."""
+
+    what: str
+    argument: str
+    option: str
+
+    @property
+    def value(self) -> str:
+        """Return the sentence, which names both."""
+        return f"{self.what}: {self.argument} ({self.option})"
+
+
+def _end(what: str, remedies: Sequence[Remedy | Way]) -> str:
     """Return a message with its remedies."""
     return "; ".join([what, *(remedy.value for remedy in remedies)])
 
@@ -137,7 +152,7 @@ class DataError(ValueError):
     what : str
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
-    *remedies : Remedy
+    *remedies : Remedy or Way
         They end the message. Both are attributes too.
 
     Examples
@@ -149,7 +164,7 @@ class DataError(ValueError):
     (<Remedy.LEAVE_OUT: 'leave them out: missing="omit" (--missing omit)'>,)
     """
 
-    def __init__(self, what: str, *remedies: Remedy) -> None:
+    def __init__(self, what: str, *remedies: Remedy | Way) -> None:
         self.what, self.remedies = printable(what), remedies
         super().__init__(_end(self.what, remedies))
 
@@ -226,7 +241,9 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
-def refuse_cases(cases: Any, are: str, then: str = "", *remedies: Remedy, of: int | None = None) -> None:
+def refuse_cases(
+    cases: Any, are: str, then: str = "", *remedies: Remedy | Way, of: int | None = None
+) -> None:
     """Refuse cases if there are any, by a message such as "3 of 20 records have no label, such as 'r7'".
 
     `of` is the number of all. A {n} in `are` is the place of the number, if it does not come first.

@@ -18,13 +18,28 @@ NAMES = {
     "cluster": "clusterid canonicalid zcluster resolvedentityid matchid cluster entityid".split(),
     "source": "sourcedataset datasource zsource zzsource inputsourcearn source dataset".split(),
     # Splink, recordlinkage, dedupe, Zingg
-    "score": "matchweight matchprobability score probability prob proba similarity confidence "
+    "score": "matchweight matchprobability score weight probability prob proba similarity confidence "
     "confidencescore zscore".split(),
     # py_entitymatching and tables of answers
     "answer": "predicted prediction match ismatch samepair".split(),
     "entity": "entity entityid person personid truth".split(),
 }
 """Names of matchers for columns of each meaning, as `plain` writes them; the first is preferred."""
+PLAIN = (
+    frozenset("1 true t yes y same l m".split()),
+    frozenset("0 false f no n different distinct u p possible".split()),
+)
+"""Words for yes and no in columns of answers of a known name, as `plain` writes them."""
+JUDGED = (
+    frozenset(
+        "match matched duplicate link linked positive confirmed accepted accept approved merged".split()
+    ),
+    frozenset(
+        "nonmatch nomatch notmatch possiblematch nonlink nolink notlink unlinked possiblelink negative "
+        "unsure undecided rejected reject declined distinct different".split()
+    ),
+)
+"""Words of judgement about pairs, which say what a column is whatever its name."""
 ENDING = re.compile(
     r"(?P<beginning>.*?)(?P<minus>(?<![^\W_])-|minus_)?(?P<number>\d+([._]\d+)?(e-?\d+)?|inf)", re.IGNORECASE
 )

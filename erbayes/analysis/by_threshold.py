@@ -14,10 +14,11 @@ from .._internal.tables import is_table, refuse_names, to_frame
 from ..large import Columns, DuckDB, scan
 from ..large.sources import lies_elsewhere, opened
 from ..units.clustering import Clustering
+from ..units.columns import read_prediction
 from ..units.edges import spread_thresholds
-from ..units.facts import Named, pair_columns
+from ..units.facts import pair_columns
 from ..units.ids import ids
-from ..units.reading import explain_repeats, read_prediction
+from ..units.reading import Named, Near, explain_repeats
 
 
 def choose_columns(source: Any, at: Any) -> dict[float, Any]:
@@ -60,7 +61,7 @@ def read_clusters(
     rest = [c for c in table.columns if c not in set(columns.values())]
     first = next(iter(columns.values()))
     named = Named(record=record, cluster=first, links=False)
-    reading = read_prediction(table[[*rest, first]], named, sample=labels.records)
+    reading = read_prediction(table[[*rest, first]], named, Near({labels.records.name: labels.records}))
     if reading.repeats:
         raise explain_repeats(table[reading.ids[0]], table[first], reading.what)
     # one index, so that labelled records are looked up in it once

@@ -110,7 +110,7 @@ class Domains:
         reading = inputs.reading
         if self.attributes is None:  # the prediction itself, whose records are read as it is
             part = next(iter(inputs.parts().values()))
-            taken = reading.take(part, "prediction", inputs.sample_of_records)
+            taken = reading.take(part, "prediction", inputs.near)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             tables.refuse_names([column], list(taken.table.columns), str(path))

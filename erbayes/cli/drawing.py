@@ -11,7 +11,7 @@ import erbayes as eb
 from .._internal.errors import DataError, head
 from .._internal.known_columns import find_known
 from .designs import keyed, numbers
-from .lazily import facts, files, ids, pages, pd, plans, readings, sources
+from .lazily import column_roles, files, ids, pages, pd, plans, readings, sources
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .tables import name_columns, read_attributes, said_of
@@ -184,10 +184,11 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
     said_of(path, 0)
     pairs = files.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
-        swept = {"threshold": facts.SWEEP} if find_known(pairs.columns, "score") else {}
+        swept = {"threshold": readings.SWEEP} if find_known(pairs.columns, "score") else {}
         named = name_columns(path, links={"edges": True, **swept})
         try:  # a table of a matcher, whose ids may be unique in their source alone
-            taken = readings.read_prediction(pairs, named, sample=pd.Index(drawn.table["record"]))
+            near = readings.Near({None: pd.Index(drawn.table["record"])})
+            taken = column_roles.read_prediction(pairs, named, near)
         except DataError as error:
             raise DataError(
                 f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two "

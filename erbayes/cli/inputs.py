@@ -12,7 +12,17 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import answer_faults, counted, files, large_files, pd, plans, readings, returned_answers
+from .lazily import (
+    answer_faults,
+    column_roles,
+    counted,
+    files,
+    large_files,
+    pd,
+    plans,
+    readings,
+    returned_answers,
+)
 from .options import (
     argument,
     entity_option,
@@ -236,16 +246,16 @@ class Inputs:
         return eb.design.FrozenWeights(design, units)
 
     @property
-    def sample_of_records(self) -> pd.Index | None:
-        """Return the labelled records that are known without the prediction."""
+    def near(self) -> readings.Near | None:
+        """Return what labels say of records without the prediction."""
         if self.returned is not None:
             index: pd.Index = self.returned.labels.index
-            return index
+            return readings.Near({None: index})
         table, said = files.read_table(self.labels), name_columns(self.labels)
         record = said.record or self.reading.record
         record = record if record in table else None
-        records: pd.Index | None = readings.find_records(table, record)
-        return records
+        near: readings.Near | None = column_roles.find_keys(table, record)
+        return near
 
     def labelled(self, records: pd.Index | None = None) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
@@ -323,7 +333,7 @@ class One(PredictionOptions, Inputs):
     @cached_property
     def memory(self) -> tuple[eb.Clustering, dict[str, Any], str]:
         """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
-        prediction, read = self.reading.read(self.part, "prediction", self.sample_of_records)
+        prediction, read = self.reading.read(self.part, "prediction", self.near)
         shared, labels_read = self.labelled(prediction.records)
         self.reading.refuse_unbound()
         message(f"read {read}; {labels_read}")
@@ -390,9 +400,9 @@ class Several(Inputs):
             message(f"read {labels_read}")
             predictions, read = self._scan(parts, shared | grouped)
             return predictions, shared, {"": labels_read} | read
-        predictions, read, sample = dict[str, Any](), dict[str, str](), self.sample_of_records
+        predictions, read, near = dict[str, Any](), dict[str, str](), self.near
         for name, part in parts.items():
-            predictions[name], read[name] = self.reading.read(part, f"prediction {name!r}", sample)
+            predictions[name], read[name] = self.reading.read(part, f"prediction {name!r}", near)
             message(f"{name}: read {read[name]}")
             self.name_added(predictions[name])
         shared, labels_read = self.labelled(next(iter(predictions.values())).records)

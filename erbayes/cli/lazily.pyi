@@ -30,6 +30,7 @@ from ..large import files as large_files
 from ..large import sums as large_sums
 from ..report import page as reports
 from ..report import sections as sections
+from ..units import columns as column_roles
 from ..units import edges as scored_edges
 from ..units import facts as facts
 from ..units import features as features
@@ -40,6 +41,7 @@ from ..units import reading as readings
 
 __all__ = [
     "answer_faults",
+    "column_roles",
     "curves",
     "folders",
     "frames",

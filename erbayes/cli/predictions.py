@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import facts, files, large_files, pd, readings, tables
+from .lazily import column_roles, facts, files, large_files, pd, readings, tables
 from .options import argument, file_option, flag, message, option, panel, record_option, stored_option
 from .tables import File, name_columns, read_attributes, said_of
 
@@ -38,9 +38,9 @@ class PredictionFile:
     optional: bool = False
 
     @property
-    def hints(self) -> facts.Named:
+    def hints(self) -> readings.Named:
         """Return the columns of another prediction of the same matcher."""
-        return facts.Named(**(self.path.hints if isinstance(self.path, File) else {}))
+        return readings.Named(**(self.path.hints if isinstance(self.path, File) else {}))
 
 
 @panel("Edges")
@@ -67,7 +67,7 @@ def read_ids(path: Path, record: str | None) -> pd.Index:
     table, said = files.read_table(path), said_of(path, 1)
     tables.refuse_names(said, list(table.columns), str(path))
     known = next(iter(said), record if record in table.columns else None)
-    return readings.read_records(table, str(path), known)
+    return column_roles.read_records(table, str(path), known)
 
 
 @panel("Files")
@@ -79,6 +79,12 @@ class ReadingOptions:
     memory_limit: str | None = option(
         "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans"
     )
+    alone: str | None = option(
+        "The word for records of PREDICTION without a match: each is a cluster of its own.",
+        rare=True,
+        metavar="WORD",
+    )
+    strip: bool = flag("Remove blanks at the ends of ids and clusters.", rare=True)
     any_id: bool = flag(
         'Take ids such as -1, "NULL" and "NA" for ids of real clusters.', rare=True, panel="Scans"
     )
@@ -129,34 +135,42 @@ class ReadingOptions:
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
-    def take(self, part: PredictionFile, what: str, sample: pd.Index | None = None) -> readings.Reading:
-        """Return what the columns of a prediction mean; `sample`: some of its records."""
-        table = files.read_table(part.path)
+    def read_table(self, path: Path) -> pd.DataFrame:
+        """Read a file, without blanks at the ends of its cells if they are to be removed."""
+        table = files.read_table(path)
+        return table.apply(_strip) if self.strip else table
+
+    def take(self, part: PredictionFile, what: str, near: readings.Near | None = None) -> readings.Reading:
+        """Return what the columns of a prediction mean; `near`: what labels say of records."""
+        table = self.read_table(part.path)
         links = self.links.given
         optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
         cluster = None if optional else part.cluster
         record = self.bind(table.columns, part.path)
         named = name_columns(part.path, record=record, cluster=cluster, links=links)
-        taken = readings.read_prediction(
-            table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
-        )
+        if not named.ends:  # what was said of another table of the same matcher
+            said = {name: getattr(part.hints, name) for name in ("record", "cluster")}
+            hinted = {name: column for name, column in said.items() if column in table.columns}
+            named = replace(named, **{n: c for n, c in hinted.items() if getattr(named, n) is None})
+        near = readings.Near.all_of(self.listed) or near
+        taken = column_roles.read_prediction(table, named, near, what=f"{what} {part.path}")
         files.refuse_repeated_header(taken.chosen, part.path)
         if named.threshold is not None and not taken.of_links:
             raise DataError(
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
                 "behind the file that has scores, such as edges.csv@0.9"
             )
-        return taken
+        return taken if self.alone is None or taken.of_links else taken.separate(self.alone)
 
     def read(
-        self, part: PredictionFile, what: str, sample: pd.Index | None = None, alone: bool | None = None
+        self, part: PredictionFile, what: str, near: readings.Near | None = None, alone: bool | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a prediction, with a sentence about what was read.
 
-        `sample`: some of its records; `alone`: whether records without a cluster are clusters of one record,
-        or are left out.
+        `near`: what labels say of records; `alone`: whether records without a cluster are clusters of
+        one record, or are left out.
         """
-        taken = self.take(part, what, sample)
+        taken = self.take(part, what, near)
         if alone is not None and not taken.of_links:
             taken = taken.fill(alone)
         return self.clustering_of(taken, part.path, CLUSTERS)
@@ -165,11 +179,13 @@ class ReadingOptions:
         self, path: Path, entity: str | None, records: pd.Index | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
-        table, said = files.read_table(path), name_columns(path, cluster=entity)
+        table, said = self.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
-        named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
-        taken = readings.read_prediction(table, named, listed=records, groups="entity", what="labels")
+        named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
+        taken = column_roles.read_prediction(
+            table, named, readings.Near.all_of(records), groups="entity", what="labels"
+        )
         files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
@@ -257,6 +273,11 @@ class PredictionOptions:
 def in_words(columns: Iterable[Any], path: Path) -> str:
     """Text that names columns and their file."""
     return f"{', '.join(map(str, columns))} of {path}"
+
+
+def _strip(column: pd.Series) -> pd.Series:
+    """Return texts without blanks at their ends; other columns stay."""
+    return column.str.strip() if pd.api.types.is_string_dtype(column) else column
 
 
 def _is_large(prediction: Path) -> bool:

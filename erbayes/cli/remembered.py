@@ -13,7 +13,7 @@ from .tables import File, name_columns, read_attributes
 
 NAMES = "record cluster edges left right score threshold".split()
 """Options of draw that say what columns of the prediction mean."""
-READING = [*NAMES, "stored", "records", "any_id"]
+READING = [*NAMES, "stored", "records", "alone", "strip", "any_id"]
 """Options of draw that say how the prediction is read."""
 SHOWN = "attributes candidates looser search limit controls values".split()
 """Options of draw that say what tasks show, for more draws of the same kind."""
@@ -115,7 +115,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         path.options = {} if anew else {name: options[name] for name in NAMES if name in options}
     columns = several and any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
     named = len(given) > 1 or columns if several else bool(given)
-    names, recalled = {"records", "any_id"}, dict[str, Any]()
+    names, recalled = {"records", "alone", "strip", "any_id"}, dict[str, Any]()
     if first == "edges":
         names |= {"record"} if not own and given else {*READING} - {"threshold"}
         if not {"records", "edges"} & options.keys() and values["records"] is None and origin.is_file():

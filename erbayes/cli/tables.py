@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import facts, files, pd, tables
+from .lazily import files, pd, readings, tables
 
 if TYPE_CHECKING:
-    from ..units.facts import Named
+    from ..units.reading import Named
 
 SAID = re.compile(r"(:(?P<columns>.+?))?(@(?P<threshold>[-+\d.eE]+))?", re.DOTALL)
 """What stands behind a file (columns, and the least score of a link)."""
@@ -134,9 +134,12 @@ def name_columns(
                 f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT"
             )
         score = columns[2] if len(columns) == 3 else given.get("score")
-        return facts.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
+        if len(columns) == 3 and "=" in columns[2]:
+            score, _, word = columns[2].partition("=")
+            return readings.Named(ends=ends, sources=sources, score=score, word=word, links=True)
+        return readings.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
     if columns:
         record, cluster = (columns[0], columns[1]) if len(columns) == 2 else (record, columns[0])
-    return facts.Named(
+    return readings.Named(
         record=record, cluster=cluster, sources=sources, score=given.get("score"), threshold=threshold
     )

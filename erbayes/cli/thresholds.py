@@ -16,9 +16,9 @@ from .answers import Answer, count_read
 from .designs import Drawing
 from .inputs import read_returned
 from .lazily import (
+    column_roles,
     curves,
     digits,
-    facts,
     files,
     np,
     pd,
@@ -93,8 +93,9 @@ class EdgeTable:
         table = curves.load_edges(self.source, self.score)
         records = read_ids(self.records, self.record)
         links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
-        named = name_columns(self.edges, links=links | {"threshold": facts.SWEEP})
-        taken = readings.read_prediction(table, named, listed=records, what=f"edges {self.edges}")
+        named = name_columns(self.edges, links=links | {"threshold": readings.SWEEP})
+        near = readings.Near.all_of(records)
+        taken = column_roles.read_prediction(table, named, near, what=f"edges {self.edges}")
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
         edges = scored_edges.Edges.read(taken, records, named.score is None)
         return {"edges": edges, "records": records, "score": taken.other}

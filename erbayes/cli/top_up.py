@@ -26,7 +26,9 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
     options = call.options
     reading = ReadingOptions(
-        record=options.get("record"), links=LinkOptions(**links), any_id=options.get("any_id", False)
+        record=options.get("record"),
+        links=LinkOptions(**links),
+        **{name: options[name] for name in ("alone", "strip", "any_id") if name in options},
     )
     part = PredictionFile(path, cluster=options.get("cluster"))
     prediction: eb.Clustering = reading.read(part, f"prediction {path}")[0]

@@ -13,9 +13,10 @@ import pandas as pd
 from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
-from .facts import Named
+from .columns import read_prediction, read_records
 from .ids import are_listed, as_index, find_nulls, ids, kind, list_null_ids, refuse_no_records
-from .reading import Reading, explain_repeats, read_prediction, read_records, to_links_table
+from .looks import refuse_blanks, refuse_lost_digits, refuse_word_for_none
+from .reading import Named, Near, Reading, explain_repeats, to_links_table
 
 
 def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:
@@ -82,7 +83,10 @@ def read_ends(
         )
     codes, distinct = pd.factorize(left.append(right))
     if not any_id:
-        refuse_no_records(pd.Index(distinct), f"column {one.name!r} or {other.name!r} of the {what}")
+        ends = f"column {one.name!r} or {other.name!r} of the {what}"
+        refuse_no_records(pd.Index(distinct), ends)
+        refuse_lost_digits(pd.Index(distinct), ends)
+        refuse_blanks(pd.Index(distinct), ends)
     return codes[: len(one)], codes[len(one) :], pd.Index(distinct)
 
 
@@ -217,6 +221,10 @@ class Clustering:
         clustering = cls(records, codes, clusters)
         if not any_id:
             _refuse_unclustered(clustering, what)
+            refuse_lost_digits(records, f"record ids of the {what}")
+            refuse_lost_digits(clusters, f"cluster ids of the {what}")
+            refuse_blanks(clusters, f"cluster ids of the {what}")
+            refuse_word_for_none(clusters, clustering.sizes, f"cluster ids of the {what}")
         return clustering
 
     @classmethod
@@ -265,7 +273,7 @@ class Clustering:
         if listed is not None and not len(frame):
             return cls.joined(list_all_records(listed, listed[:0], what)[0], [], [])
         named = Named(links=True, score=score, threshold=threshold, one_list=True)
-        reading = read_prediction(frame, named, listed=listed, what=what)
+        reading = read_prediction(frame, named, Near.all_of(listed), what=what)
         return cls.read(reading, listed, any_id=any_id)
 
     @cached_property

@@ -18,10 +18,10 @@ from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import find_known
 from .clustering import Clustering, list_all_records, read_ends
-from .facts import SWEEP, Named
+from .columns import read_prediction, read_records
 from .lookup import look_up
 from .measuring import assemble
-from .reading import Reading, read_prediction, read_records, to_links_table
+from .reading import SWEEP, Named, Near, Reading, to_links_table
 from .units import KnownTotals, Units
 
 SURE = 4.5
@@ -53,7 +53,7 @@ class Edges:
         if not len(table):
             raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
         named = Named(links=True, score=score, threshold=SWEEP, one_list=True)
-        return cls.read(read_prediction(table, named, listed=listed, what=what), listed, score is None)
+        return cls.read(read_prediction(table, named, Near.all_of(listed), what=what), listed, score is None)
 
     @classmethod
     def read(cls, reading: Reading, listed: pd.Index, unsure: bool = True) -> Edges:

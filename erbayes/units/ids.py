@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._internal.arrays import BoolArray
+from .._internal.arrays import EXACT, BoolArray
 from .._internal.errors import DataError, Remedy, refuse_cases
 from .._internal.tables import is_whole_decimal
 
@@ -98,6 +98,10 @@ def _refuse_rounded(index: pd.Index, what: str) -> None:
 def _describe_other_kind(index: pd.Index) -> str:
     """Return what ids are that are neither strings nor integers, with the remedy if there is one."""
     if (known := kind(index)) == "floating":
+        if large := int((np.abs(index.to_numpy(dtype=float)) >= EXACT).sum()):
+            return (
+                f"floating: {large:,} of them have lost digits; write them again as text where they come from"
+            )
         return "floating: make integers or text of them (with pandas, ids.astype('Int64'))"
     types = {type(id).__name__ for id in index} if known == "mixed" else set()
     if types == {"tuple"}:
