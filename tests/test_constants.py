@@ -15,7 +15,6 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
-    "limits.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
@@ -99,6 +98,7 @@ GUARDED = {
     "known.LARGEST": "test_hostile.py::test_refused",
     "known_clusters.HALF": "test_entities.py::test_entities_of_one_size_have_the_rule_of_three",
     "labelling.LOOKED_AT": "test_heap.py::test_draw_and_plan_tell_it_before_any_label",
+    "limits.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "looks.CHANCE_BITS": "test_reading.py::test_integers_that_were_floats_have_lost_digits",
     "moves.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "moves.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",
