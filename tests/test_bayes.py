@@ -657,7 +657,7 @@ def by_hand_spread(kept):
 def test_census_has_no_uncertainty(fit):
     pop = world(records=800)
     sample = eb.Sample(pop.units, eb.UniformClusters(population=pop.true.nunique()))
-    found = bayes.fast(sample, draws=1000, rng=rng())
+    found = bayes.fast(sample, draws=400, rng=rng())
     draws = found.apply(found.metrics)
     wanted = oracle.truth(pd.factorize(pop.true)[0].tolist(), pd.factorize(pop.pred)[0].tolist())
     assert {P.name, R.name, "adjusted-rand", "b3-recall", "matching-rate", "hill2"} < set(draws.names)
@@ -674,7 +674,8 @@ def test_samples_cover_the_truth(errors, draw):
     pop, hits, wide = world(errors), np.zeros(2), []
     truth = np.array([pop.value(P), pop.value(R)])
     for seed in range(12):
-        low, high = bayes.fast(draw(100, seed + 50, pop), rng=rng(seed), draws=500).apply([P, R]).interval().T
+        found = bayes.fast(draw(100, seed + 50, pop), ONE_LAW, rng=rng(seed), draws=400)
+        low, high = found.apply([P, R]).interval().T
         hits += (low <= truth) & (truth <= high)
         wide.append(high - low)
     assert (hits >= 9).all()  # P(fewer than 9 of 12) is 2e-3 at a coverage of .95

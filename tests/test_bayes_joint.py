@@ -28,7 +28,7 @@ from erbayes.bayes.programs import own_model
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.study]
 
 SIZES = bayes.PredictionInformed(
     0.08, 0.12, NormalPrior(-3.0, 0.5), NormalPrior(1.0, 0.3), NormalPrior(-0.5, 0.2)
@@ -163,14 +163,6 @@ def ranks(model, number, seed=1):
     return np.array(rank), np.array(agreeing)
 
 
-def test_a_few_populations_of_several_laws():
-    """Of 24 x 2 intervals at 95 %, more than 8 miss with a probability of one in a thousand."""
-    rank, _ = ranks(SEVERAL, 24)
-    missed = ((rank < 0.025) | (rank > 0.975)).sum()
-    assert missed <= stats.binom(48, 0.05).ppf(0.999)
-
-
-@pytest.mark.study
 @pytest.mark.parametrize("model", [ONE, SEVERAL], ids=["one law", "two laws"])
 def test_joint_calibration(model):
     rank, agreeing = ranks(model, 150)

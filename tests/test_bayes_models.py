@@ -270,7 +270,7 @@ def test_one_law_has_an_alarm_without_a_range(clusters):
     one = bayes.fast(clusters.sample, model, draws=200, rng=1)
     assert one.by_model == {} and one.models().empty
     (alarm,) = one.alarms
-    assert "Candidate" not in alarm and "UniformRecords" in alarm
+    assert "Candidate" not in alarm and "uniform-records" in alarm
     assert "model_lower" not in one.table(metrics=R)
 
 

@@ -1,5 +1,7 @@
 """Differences of predictions by the size model, with true links in common."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,7 +52,10 @@ def design(request):
     "kind", [bayes.Modelled, lambda draws: bayes.PooledModel(bayes.Modelled(draws=draws))]
 )
 def test_each_prediction_has_the_row_of_the_front_door(design, kind):
-    """One sample has one answer: estimate, interval, kind, and Monte Carlo errors, of links and of the rest."""
+    """One sample has one answer: estimate, interval, kind, and Monte Carlo errors, of links and of the rest.
+
+    Of what depends on the truth alone it is the more exact of both.
+    """
     labels, drawn = design
     metrics, engine = [R, m.cluster_recall, P, m.entities], kind(draws=400)
     given = {"metrics": metrics, "engine": engine, "rng": 7}
@@ -59,10 +64,15 @@ def test_each_prediction_has_the_row_of_the_front_door(design, kind):
     quoted = np.ix_([1, 5], [1, 5])
     np.testing.assert_allclose(joint.joint.cov[quoted], closed.cov[quoted], rtol=1e-9)
     assert joint.joint.cov[0, 0] == pytest.approx(joint.joint.values[..., 0].var(ddof=1))
-    for name, prediction in (("good", GOOD), ("poor", POOR)):
-        alone = eb.estimate(prediction, labels, drawn, **given)
+    both = {
+        name: eb.estimate(prediction, labels, drawn, **given)
+        for name, prediction in (("good", GOOD), ("poor", POOR))
+    }
+    best = min(both.values(), key=lambda one: one["entities"].sd / one["entities"].estimate)
+    for name, alone in both.items():
         for level in (0.5, 0.95):
             wanted = alone.table(level).drop(columns="reason", errors="ignore")
+            wanted.loc["entities"] = best.table(level).loc["entities"]
             rows = joint.levels(level).set_index("prediction").loc[name]
             rows = rows.set_index("metric")[wanted.columns]
             pd.testing.assert_frame_equal(rows, wanted, rtol=1e-9)
@@ -86,7 +96,8 @@ def test_a_difference_pools_the_draws_with_gains_and_losses(design, beyond, monk
         monkeypatch.setattr("erbayes.bayes.fit.extrapolates", lambda fit: beyond)
     predictions, engine = {"good": GOOD, "poor": POOR}, bayes.Modelled(draws=400)
     found = eb.compare(predictions, labels, drawn, [P, R], engine=engine, rng=1)
-    closed = eb.compare(predictions, labels, drawn, [P, R]).subtract("good", "poor")
+    cut = eb.compare(predictions, labels, drawn, [P, R]).subtract("good", "poor")
+    closed = replace(cut, unseen=replace(cut.unseen, certain=None))
     fits = [engine.fitted(sample, int(np.random.default_rng(1).integers(2**32))) for sample in found.samples]
     by_draws, levels = joined_by_hand(*fits, [P, R]), [found["good"], found["poor"]]
     spans = [False, any(fit.unreached_share.mean() > 0.25 for fit in fits) if beyond is None else beyond]
@@ -99,10 +110,11 @@ def test_a_difference_pools_the_draws_with_gains_and_losses(design, beyond, monk
             if spans[j]:
                 wanted = [min(own[j, 0], low), max(own[j, 1], high)]
             wanted = min(wanted[0], moved.estimate[j]), max(wanted[1], moved.estimate[j])
+            wanted = np.clip(wanted, *cut.unseen.certain[j])
             np.testing.assert_allclose(moved.interval(level)[j], wanted, rtol=1e-9)
     sd, other = by_draws.std(axis=0, ddof=1), closed.sd
     wanted = np.where(spans, np.maximum(sd, other), 0.65 * sd + 0.35 * other)
-    np.testing.assert_allclose(moved.sd, wanted, rtol=1e-9)
+    np.testing.assert_allclose(moved.sd, np.minimum(wanted, np.ptp(cut.unseen.certain, axis=1) / 2), rtol=1e-9)
     assert found.differences().kind.to_list() == ["pooled quantiles"] * 2
 
 
@@ -122,8 +134,9 @@ def test_without_a_closed_form_differences_are_those_of_the_draws():
     assert found.differences().kind.to_list() == ["equal-tailed"] and found.joint.closed is None
 
 
-def test_the_advised_engine_is_one_for_all_predictions():
+def test_the_advised_engine_is_one_for_all_predictions(monkeypatch):
     """Under entities the pool suits a prediction in whose sample a few hold most links, so both have it."""
+    monkeypatch.setattr("erbayes.bayes.engine.DRAWS", 400)
     tail = sim.population(sim.Zeta(2.1, 800), 12_000, 3)
     ids = np.random.default_rng(12).choice(tail.unique(), 80, replace=False)
     alone = tail * 0 + np.arange(len(tail))

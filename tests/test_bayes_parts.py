@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -621,8 +622,9 @@ def test_the_page_shows_the_whole_contract():
     assert all(q.meaning for each in RETURNED.values() for q in each.values())
 
 
-def test_the_page_runs():
+def test_the_page_runs(monkeypatch):
     """Its family against SciPy, its outcomes against plain formulas, and its fits near the truth."""
+    monkeypatch.setattr(bayes, "fast", partial(bayes.fast, draws=400))
     at = sample(3, n=150)
     page: dict[str, Any] = {"sample": at}
     fits = []

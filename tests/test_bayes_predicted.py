@@ -98,7 +98,7 @@ def test_a_heap_shows():
     for prediction in (world.pred, capped):
         drawn = world.true.iloc[np.random.default_rng(1).choice(len(world.true), 100)].to_numpy()
         units = eb.measure(prediction, world.true[world.true.isin(drawn)])
-        fit = bayes.fast(eb.Sample(units, eb.UniformRecords(drawn)), model, rng=1)
+        fit = bayes.fast(eb.Sample(units, eb.UniformRecords(drawn)), model, draws=400, rng=1)
         ax = plots.draw_predicted_clusters(fit, ax=Figure().subplots())
         outside.append(dict(zip(*ax.lines[-1].get_data(), strict=True)))
     natural, heap = outside

@@ -16,6 +16,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes._internal.arrays import draw_seed
+from erbayes.bayes import engine
 from erbayes.bayes import fit as fits
 from erbayes.cli import app
 from erbayes.cli.analyses import SEED
@@ -65,11 +66,17 @@ def case(request):
     return request.param, pred, labels, eb.Sample(eb.measure(pred, labels), design)
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Each engine asks for 400 draws."""
+    monkeypatch.setattr(engine, "DRAWS", 400)
+
+
 @pytest.fixture
 def counted(monkeypatch):
-    """The seeds of all fits that are made."""
-    made, fit = [], fits._fit_and_warn
-    monkeypatch.setattr(fits, "_fit_and_warn", lambda *given: made.append(given) or fit(*given))
+    """What each fit that is made draws."""
+    made, draw = [], fits.draw_parts
+    monkeypatch.setattr(fits, "draw_parts", lambda *given: made.append(given) or draw(*given))
     return made
 
 
@@ -79,7 +86,7 @@ def rows(table):
 
 def wanted(sample, seed, name):
     """What `fit.table()` quotes of the fit of this seed, whose kinds are known."""
-    table = bayes.fast(sample, rng=seed).table(metrics=[P, R])
+    table = bayes.fast(sample, draws=400, rng=seed).table(metrics=[P, R])
     assert table.kind.tolist() == KINDS[name]
     return rows(table)
 
