@@ -114,7 +114,9 @@ def test_a_difference_pools_the_draws_with_gains_and_losses(design, beyond, monk
             np.testing.assert_allclose(moved.interval(level)[j], wanted, rtol=1e-9)
     sd, other = by_draws.std(axis=0, ddof=1), closed.sd
     wanted = np.where(spans, np.maximum(sd, other), 0.65 * sd + 0.35 * other)
-    np.testing.assert_allclose(moved.sd, np.minimum(wanted, np.ptp(cut.unseen.certain, axis=1) / 2), rtol=1e-9)
+    np.testing.assert_allclose(
+        moved.sd, np.minimum(wanted, np.ptp(cut.unseen.certain, axis=1) / 2), rtol=1e-9
+    )
     assert found.differences().kind.to_list() == ["pooled quantiles"] * 2
 
 
