@@ -15,7 +15,6 @@ def _list_paths() -> dict[str, str]:
 
 
 def _is_module(path: str) -> bool:
-    """Return whether a path is that of a room or of another module, and not of a function or class."""
     file = join(dirname(__file__), *path.split("."))
     return isdir(file) or isfile(f"{file}.py")
 

@@ -23,7 +23,6 @@ COUNTED = ("df", "n_eff", "ess_bulk")
 
 
 def _find_leading_power(x: float) -> int:
-    """Return the power of ten of the leading digit."""
     return int(np.floor(np.log10(abs(x))))
 
 

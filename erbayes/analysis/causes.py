@@ -98,7 +98,6 @@ def aggregated(
 
 
 def _locate_units(units: Units) -> pd.Series:
-    """Return the position of the unit of each labelled record."""
     if units.piece_of is None:
         raise DataError("these units have no ids of records: give features of units")
     return pd.Series(units.unit[units.piece_of], index=units.piece_of.index)

@@ -159,7 +159,6 @@ def parse(text: str) -> Statistic:
 
 
 def _read_number(text: str) -> Any:
-    """Return the number that a text is, or the text."""
     try:
         return float(text)
     except ValueError:
@@ -182,7 +181,6 @@ def list_comparisons(term: str) -> list[tuple[str, str, float]]:
 
 
 def _take_apart(condition: Any) -> tuple[str, str, float]:
-    """Return the feature, the sign and the number of a condition."""
     found = re.fullmatch(r"\s*(\w+)\s*(>=|<=|==|!=|>|<)\s*([-+.\w]+)\s*", str(condition))
     if found is None or isinstance(_read_number(found[3]), str):
         raise DataError(f"a condition compares a feature with a number, as in size>=10, not {condition!r}")
@@ -320,7 +318,6 @@ def _take_positive(feature: str, rows: pd.DataFrame) -> FloatArray:
 
 
 def _name_of(kind: str, how_many: float | None, feature: str) -> str:
-    """Return the text of a statistic, without the feature if that is the size."""
     shown = [] if how_many is None else [f"{how_many:g}"]
     shown += [str(feature)] * (feature != SIZE)
     return f"{kind}({', '.join(shown)})" if shown else kind

@@ -157,7 +157,6 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 
 def _draw_entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
-    """Draw sampled entities as circles, darker where many overlap."""
     circles: dict[str, Any] = {"color": "black", "markersize": 4, "alpha": 0.35, "markeredgewidth": 0}
     ax.plot(size, value, "o", label="sampled entities", **circles)
     draw_legend(ax, 3)

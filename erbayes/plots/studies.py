@@ -21,7 +21,6 @@ FEW = 8
 
 
 def _name_cells(table: pd.DataFrame) -> pd.Series:
-    """Name of the cell of each row, made of the columns in which cells differ."""
     parts = [table["population"], table["plan"], "n = " + table["n"].astype(str), table["metric"]]
     first, *others = [part for part in parts if part.nunique() > 1] or [parts[2]]
     return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first

@@ -128,7 +128,6 @@ def _draw_forest(
 
 
 def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as text, each under its name."""
     return [{"name": str(name), "cells": [*map(str, cells)]} for name, *cells in table.itertuples()]
 
 

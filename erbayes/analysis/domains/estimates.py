@@ -66,7 +66,6 @@ class ByDomain(Pictured):
         return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
     def _explain_few_draws(self, effective: FloatArray) -> list[str]:
-        """Return the reason not to give an interval for each effective number of draws."""
         if self.sample.expansion.variance.census:
             return [""] * len(effective)
         return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
@@ -159,7 +158,6 @@ class ByDomain(Pictured):
 
     @property
     def _single(self) -> list[Domain]:
-        """Return the domains that are no pairs of groups."""
         return [d for d in self.domains if isinstance(d, Domain)]
 
 

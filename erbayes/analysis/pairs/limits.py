@@ -132,7 +132,6 @@ def estimate_recall(strata: PairStrata, level: float) -> Estimate:
 
 
 def _root(A: float, B: float, a: float, b: float) -> float:
-    """Return the root of the discriminant of the limits of A/B."""
     return float(np.sqrt(max((A * B) ** 2 - (A**2 - a**2) * (B**2 - b**2), 0.0)))
 
 

@@ -155,7 +155,6 @@ class WithErrors(Pictured):
 
 
 def _speak(answer: Any, level: float) -> str:
-    """Return the sentence of an answer, "" if it has none."""
     if hasattr(answer, "sentence"):
         return str(answer.sentence(level))
     return " ".join(answer.sentences()) if hasattr(answer, "sentences") else ""

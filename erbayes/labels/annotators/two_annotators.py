@@ -103,7 +103,6 @@ class AnnotatorPair:
         return cls(mentions, table, prediction)
 
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
-        """Return the number of chosen rows of each mention, (n,)."""
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
     def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
