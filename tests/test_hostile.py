@@ -401,7 +401,7 @@ def test_a_frame_of_records_that_the_prediction_lacks_is_one():
     frame, uniform = (eb.design.WithRepeats(eb.UniformRecords(population=n)) for n in (8, None))
     found = eb.estimate(some, L, frame, PR, missing=eb.Missing.OMIT)
     whole = eb.estimate(some, L, uniform, PR, missing=eb.Missing.OMIT)
-    np.testing.assert_allclose(found.sd, whole.sd * np.sqrt(1 - 3 / 8), rtol=1e-12)
+    np.testing.assert_allclose(found.uncut_sd, whole.uncut_sd * np.sqrt(1 - 3 / 8), rtol=1e-12)
 
 
 def test_blocks_may_name_records_of_other_blocks():
