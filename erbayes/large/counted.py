@@ -268,10 +268,16 @@ def count_units(
     cluster, group = _find_labelled(prediction, labels, groups is not None)
     touched = list(dict.fromkeys(cluster[cluster.notna()].tolist()))
     sizes = dict(prediction.rows_in("c, COUNT(*)", "c", touched, " GROUP BY c"))
-    _refuse_changes(sizes, touched, known)
+    # every statement reads a table anew, which may change
+    number = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+    if any(k > number.get(m, 0) for m, k in Counter(int(sizes.get(c, 0)) for c in touched).items()):
+        raise changed("a cluster that the labels touch has a size that no cluster has")
     size = np.array([int(sizes[c]) for c in touched], dtype=np.int64)
     codes = pd.Index(touched, dtype=object).get_indexer(cluster)
-    _refuse_edges(labels, codes, touched, size, rows)
+    # the last one is for the code -1 of labelled records that are missing in the prediction
+    named = np.append(position_in_labels(labels, pd.Index(touched)), -1)[codes]
+    entity = position_in_labels(labels, labels.clusters)
+    refuse_edges(labels, codes, named, np.where(entity < 0, -1, codes[entity]), size, rows)
     if missing is Missing.ERROR:
         refuse_other_writing(prediction, labels.records[codes < 0])
     units = assemble(labels, codes, size, known, blocks=blocks, missing=missing)
@@ -308,22 +314,3 @@ def _find_labelled(
         if grouped:
             group[r] = value[0]
     return cluster, group
-
-
-def _refuse_changes(sizes: Mapping[Any, int], touched: list[Any], known: KnownTotals) -> None:
-    """Refuse counts that contradict each other, since every statement reads a table anew that may change."""
-    clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
-    of_size = Counter(int(sizes.get(c, 0)) for c in touched)
-    if any(number > clusters.get(size, 0) for size, number in of_size.items()):
-        raise changed("a cluster that the labels touch has a size that no cluster has")
-
-
-def _refuse_edges(
-    labels: Clustering, codes: np.ndarray[Any, Any], touched: list[Any], size: Any, records: int
-) -> None:
-    """Refuse a prediction, or labels, whose rows look like pairs of records (see `units.checks`)."""
-    # the last one is for the code -1 of labelled records that are missing in the prediction
-    named = np.append(position_in_labels(labels, pd.Index(touched)), -1)[codes]
-    entity = position_in_labels(labels, labels.clusters)
-    of_entity = np.where(entity < 0, -1, codes[entity])
-    refuse_edges(labels, codes, named, of_entity, size, records)

@@ -144,6 +144,10 @@ class Database(Protocol):
         """SQL of a table p with the rows of `select`, which are computed once if that is possible."""
         return f"({select}) AS p"
 
+    def drop(self, kept: str) -> None:
+        """Let go of a table that `keep` made."""
+        return
+
     def parts(self, key: str, rows: int) -> list[str]:
         """Conditions that split so many rows by a key, so that each part is counted in bounded memory."""
         return ["1 = 1"]

@@ -249,6 +249,9 @@ class DuckTable(Database):
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return f"{name} AS p"
 
+    def drop(self, kept: str) -> None:
+        self.rows(f"DROP TABLE {kept.removesuffix(' AS p')}")
+
     def parts(self, key: str, rows: int) -> list[str]:
         number = 1 + (rows - 1) // PART
         return [f"hash({key}) % {number} = {i}" for i in range(number)] if number > 1 else ["1 = 1"]

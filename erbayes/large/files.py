@@ -305,11 +305,11 @@ class StoredTable(DuckTable):
     @classmethod
     def reads(cls, source: DatabaseTable) -> list[str]:
         # DuckDB looks beside the file that a link leads to
-        paths = (source.path, Path(source.path).resolve())
+        paths = (name_of(Path(source.path)), Path(source.path).resolve())
         return [f"{path}{end}" for path in paths for end in ("", ".wal")]
 
     def attach(self) -> None:
-        path = str(self.source.path)
+        path = name_of(Path(self.source.path))
         name = f"database {Path(path).resolve()}"  # a database can be attached only once
         if holds(Path(path), b"SQLite format 3"):
             raise DataError(
@@ -376,25 +376,21 @@ class FrameTable(DuckTable):
         self.first = [str(c) for c in names]
 
     def use(self, *columns: str) -> None:
+        frame, arrays = self.source, {}
+        for name in columns:
+            if (times := self.first.count(name)) > 1:
+                raise DataError(f"the prediction has {times} columns {name!r}")
+            in_pandas = isinstance(frame, pd.DataFrame)
+            column = frame.iloc[:, self.first.index(name)] if in_pandas else frame[name]
+            try:
+                arrays[name] = _convert_column(column) if in_pandas else column
+            except (pa.ArrowException, UnicodeEncodeError) as error:
+                raise DataError(
+                    f"column {name!r} of the prediction must be all strings or all integers: {error}"
+                ) from error
         self.table = f"frame_{uuid4().hex}"
-        self.connection.register(self.table, _convert_to_arrow(self.source, self.first, columns))
+        self.connection.register(self.table, pa.table(arrays))
         self.describe(columns)
-
-
-def _convert_to_arrow(frame: Any, names: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """Return columns of a frame as an Arrow table."""
-    arrays = {}
-    for name in columns:
-        if names.count(name) > 1:
-            raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
-        column = frame.iloc[:, names.index(name)] if isinstance(frame, pd.DataFrame) else frame[name]
-        try:
-            arrays[name] = column if isinstance(column, pa.ChunkedArray) else _convert_column(column)
-        except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise DataError(
-                f"column {name!r} of the prediction must be all strings or all integers: {error}"
-            ) from error
-    return pa.table(arrays)
 
 
 def _convert_column(column: pd.Series) -> pa.Array:

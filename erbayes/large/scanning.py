@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
@@ -254,13 +254,25 @@ def overlaps_of(scans: Mapping[str, Scanned]) -> Overlaps:
     return Overlaps(partial(_count_each, dict(scans)))
 
 
+class _Side(NamedTuple):
+    """A scan by its name, and the SQL of its prediction and of `sizes` m of clusters c."""
+
+    name: str
+    units: Scanned
+    prediction: Prediction
+    sizes: str
+
+
 def _count_each(scans: Mapping[str, Scanned], wanted: Pairs) -> list[Overlap]:
-    names, units = [*scans], [*scans.values()]
-    with _opened_again(units) as predictions:
-        return [
-            _count(predictions[i], predictions[j], (units[i], units[j]), f"{names[i]!r} and {names[j]!r}")
-            for i, j in wanted
-        ]
+    sides = dict[int, _Side]()
+    with _opened_again([*scans.values()]) as predictions:
+        for i, (name, units) in enumerate(scans.items()):
+            if any(i in pair for pair in wanted):
+                database = predictions[i].database
+                with database.counting(units.rows):
+                    kept = database.keep(f"SELECT c, COUNT(*) AS m FROM {predictions[i].table} GROUP BY c")
+                sides[i] = _Side(name, units, predictions[i], f"(SELECT c, m FROM {kept})")
+        return [_count(sides[i], sides[j]) for i, j in wanted]
 
 
 @contextmanager
@@ -286,27 +298,30 @@ def _opened_again(scans: Sequence[Scanned]) -> Iterator[list[Prediction]]:
         yield [ids[0].restrict(prediction) for prediction in predictions] if ids else predictions
 
 
-def _count(first: Prediction, second: Prediction, units: tuple[Scanned, Scanned], names: str) -> Overlap:
+def _count(first: _Side, second: _Side) -> Overlap:
     """Count what predictions share by cells, the n records that clusters c of m and d of k records share."""
-    database, number, ids = first.database, units[0].rows, units[0].piece_of
-    both = f"(SELECT r, c FROM {first.table}) AS a JOIN (SELECT r, c FROM {second.table}) AS b ON a.r = b.r"
-    of_both = "SELECT a.c AS c, b.c AS d, COUNT(*) AS n FROM {} GROUP BY a.c, b.c"
-    m, k = (f"(SELECT c, COUNT(*) AS m FROM {one.table} GROUP BY c)" for one in (first, second))
-    with database.counting(number):
-        cells = database.keep(
-            f"SELECT p.c, p.d, p.n, s.m, t.m AS k FROM ({of_both.format(both)}) AS p "
-            f"JOIN {m} AS s ON p.c = s.c JOIN {k} AS t ON p.d = t.c"
-        )
-    same = "CASE WHEN n = m AND n = k THEN 1 ELSE 0 END"
+    database, rows, ids = first.prediction.database, first.units.rows, first.units.piece_of
+    a, b = (f"(SELECT r, c FROM {side.prediction.table})" for side in (first, second))
+    both = f"SELECT a.c AS c, b.c AS d, COUNT(*) AS n FROM {a} AS a JOIN {b} AS b ON a.r = b.r"
+    with database.counting(rows):
+        kept = database.keep(f"{both} GROUP BY a.c, b.c")
+    cells = f"{kept} JOIN {first.sizes} AS s ON p.c = s.c JOIN {second.sizes} AS t ON p.d = t.c"
+    same = "CASE WHEN n = s.m AND n = t.m THEN {} ELSE 0 END"
     sums = database.rows(
-        f"SELECT 0, m, SUM(n * (m - n)), SUM(n), SUM(n * (n - 1)), SUM({same}), SUM({same} * n) FROM {cells} "
-        f"GROUP BY m UNION ALL SELECT 1, k, SUM(n * (k - n)), 0, 0, 0, 0 FROM {cells} GROUP BY k"
+        "WITH g AS (SELECT s.m AS m, t.m AS k, SUM(n * (s.m - n)) AS x, SUM(n * (t.m - n)) AS y, "
+        f"SUM(n) AS n, SUM(n * (n - 1)) AS l, SUM({same.format(1)}) AS i, SUM({same.format('n')}) AS j "
+        f"FROM {cells} GROUP BY s.m, t.m) "
+        "SELECT 0, m, SUM(x), SUM(n), SUM(l), SUM(i), SUM(j) FROM g GROUP BY m "
+        "UNION ALL SELECT 1, k, SUM(y), 0, 0, 0, 0 FROM g GROUP BY k"
     )
-    side, size, alone, *totals = np.array(sorted(sums), dtype=float).T
+    side, size, alone, *totals = np.array(sorted(sums), dtype=float).reshape(-1, 7).T
     records, links, clusters, inside = np.sum(totals, axis=1)
-    if not units[0].rows == units[1].rows == records:
-        said = f"{units[0].rows:,} and {units[1].rows:,}, of which {int(records):,} are in both"
-        raise DataError(f"{names} cover different records, {said}", Remedy.DIFFERING)
+    if not rows == second.units.rows == records:
+        raise DataError(
+            f"{first.name!r} and {second.name!r} cover different records, {rows:,} and "
+            f"{second.units.rows:,}, of which {int(records):,} are in both",
+            Remedy.DIFFERING,
+        )
     different = [np.flatnonzero((side == x) & (alone > 0)) for x in (0, 1)]
     one, other = ((size[at], alone[at] / 2) for at in different)
     assert ids is not None
@@ -314,15 +329,15 @@ def _count(first: Prediction, second: Prediction, units: tuple[Scanned, Scanned]
         row
         for listed in database.listed(ids.index.tolist())
         for row in database.rows(
-            f"SELECT p.c, p.d, p.n, p.m, p.k, l.n FROM {cells} "
-            f"JOIN ({of_both.format(f'{both} WHERE a.r IN ({listed})')}) AS l ON p.c = l.c AND p.d = l.d"
+            f"SELECT p.c, p.d, p.n, s.m, t.m, l.n FROM {cells} "
+            f"JOIN ({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l ON p.c = l.c AND p.d = l.d"
         )
     ]
+    database.drop(kept)
     # cells come again with each list of ids
-    table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"]).astype(
-        dict.fromkeys([*"nmk", "known"], float)
-    )
+    table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"])
+    table = table.astype(dict.fromkeys([*"nmk", "known"], float))
     cell = table.groupby([*"cdnmk"], as_index=False)["known"].sum()
     differ = (cell["n"] != cell["m"]) | (cell["n"] != cell["k"])
     of_labelled = cell["n"].to_numpy(), cell["known"].to_numpy(), differ.to_numpy()
-    return Overlap.labelled((links / 2, clusters, inside), (one, other), number, of_labelled)
+    return Overlap.labelled((links / 2, clusters, inside), (one, other), rows, of_labelled)

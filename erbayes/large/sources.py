@@ -43,11 +43,21 @@ def identify(source: Any) -> Any:
 def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
     """Open sources of one database, or several that `database` reads."""
     if not any(map(has_own_database, sources)):
-        with _opened_embedded(sources, database) as tables:
+        kinds = [_choose_table(source) for source in sources]
+        files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
+        trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)
+        with database.connected(files, closed=not trusted) as connection:
+            tables = [kind(connection, database, one) for kind, one in zip(kinds, sources, strict=True)]
+            for table in tables:
+                table.attach()
             yield [*tables]
         return
     with_database = [read_through_ibis(one) if _is_of(one, "ibis") else one for one in sources]
-    places = [_find_database(source) for source in with_database]
+    # what is equal for tables of one database; None if it is not known
+    places = [
+        one.run if isinstance(one, RunSQL) else one.sparkSession if _is_of(one, "pyspark") else None
+        for one in with_database
+    ]
     if any(place is None or place != places[0] for place in places[1:]):
         raise DataError(
             "predictions in databases of their own are counted together in one database alone: give views "
@@ -57,30 +67,10 @@ def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]
         yield [stack.enter_context(_open(source)) for source in with_database]
 
 
-def _find_database(source: Any) -> Any:
-    """Return what is equal for tables of one database; None if it is not known."""
-    if _is_of(source, "pyspark"):
-        return source.sparkSession
-    return source.run if isinstance(source, RunSQL) else None
-
-
 def _open(source: Any) -> AbstractContextManager[Database]:
     if _is_of(source, "pyspark"):
         return opened_spark(source)
     return opened_relation(source) if _is_relation(source) else source.opened()
-
-
-@contextmanager
-def _opened_embedded(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
-    """Open sources that `database` reads, as tables of one connection."""
-    kinds = [_choose_table(source) for source in sources]
-    files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
-    trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)
-    with database.connected(files, closed=not trusted) as connection:
-        tables = [kind(connection, database, source) for kind, source in zip(kinds, sources, strict=True)]
-        for table in tables:
-            table.attach()
-        yield tables
 
 
 def _choose_table(source: Any) -> type[DuckTable]:
