@@ -140,10 +140,7 @@ DRAWN_BY = {
     eb.design.WithRepeats: "another design",
     eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
-RESAMPLED = set(DESIGNS) - {
-    eb.DistinctEntities,
-    eb.design.KnownInclusion,
-}
+RESAMPLED = set(DESIGNS) - {eb.DistinctEntities, eb.design.KnownInclusion}
 
 
 def sampled(cls):
@@ -280,14 +277,7 @@ def own(sample, metrics, rng):
 
 
 def test_every_engine_has_an_example():
-    rooms = (
-        eb.auxiliary,
-        two_phases,
-        engine,
-        engine.known_clusters,
-        engine.named,
-        design,
-    )
+    rooms = (eb.auxiliary, two_phases, engine, engine.known_clusters, engine.named, design)
     found = {
         value
         for room in rooms

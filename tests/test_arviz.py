@@ -40,7 +40,7 @@ pytestmark = [
 P, R = m.pairwise_precision, m.pairwise_recall
 PARTS = ["sizes", "retention", "leakage"]
 GROUPS = {
-    *("posterior", "by_size", "totals", "log_likelihood", "log_prior", "observed_data", "constant_data"),
+    *("posterior", "by_size", "totals", "log_likelihood", "log_prior", "observed_data", "constant_data")
 }
 
 
@@ -472,10 +472,7 @@ def test_the_graph_of_pymc_has_only_variables(fit):
     nodes = set(re.findall(r"^(\w+)@", text, re.M))
     assert nodes == {v.name for v in (*model.free_RVs, *model.deterministics, *model.observed_RVs)}
     assert len(nodes) < 40 and "Data" not in text
-    tied = {
-        "entities_by_size",
-        *(f"{k}{q}_by_size" for k in ("kept", "foreign") for q in ("", "_square")),
-    }
+    tied = {"entities_by_size", *(f"{k}{q}_by_size" for k in ("kept", "foreign") for q in ("", "_square"))}
     assert {a for a, b in arrows if b == "log_predicted_links"} == tied
     assert ("break_slope", "kept_by_size") in arrows and ("break_slope", "broken_entities") in arrows
 
@@ -586,10 +583,7 @@ def test_pymc_samples_all_candidate_models(fit):
     found = pm.sample(1000, tune=500, model=fast.pymc, random_seed=1, **settings)["posterior"]
     by_size = {k: found[f"{k}_by_size"].to_numpy() for k in ("intact", *TIED)}
     drawn = draw_populations(by_size, fast.evidence.data, rng())
-    for metric, values in (
-        (P, drawn.common / (drawn.common + drawn.false)),
-        (R, drawn.common / drawn.true),
-    ):
+    for metric, values in ((P, drawn.common / (drawn.common + drawn.false)), (R, drawn.common / drawn.true)):
         own = fast.apply(metric).values
         ends = (np.quantile(v, [0.025, 0.975]) for v in (values, own))
         assert np.abs(np.subtract(*ends)).max() < 0.2 * own.std()

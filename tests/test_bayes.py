@@ -17,14 +17,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, _smooth_counts
-from erbayes.bayes.importance import (
-    DF,
-    LightTails,
-    Proposal,
-    approximated,
-    resampled,
-    smoothed,
-)
+from erbayes.bayes.importance import DF, LightTails, Proposal, approximated, resampled, smoothed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import as_average, draw_parts
 from erbayes.bayes.population import (

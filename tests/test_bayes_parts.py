@@ -26,13 +26,7 @@ from erbayes.bayes.grid import RANK
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.population import join_parts
 from erbayes.bayes.priors import smooth, variable
-from erbayes.bayes.programs import (
-    CompiledPart,
-    PartDraws,
-    Program,
-    content,
-    draw_from_prior,
-)
+from erbayes.bayes.programs import CompiledPart, PartDraws, Program, content, draw_from_prior
 from erbayes.labels import Records
 from erbayes.study import draw_samples
 from erbayes.study.populations import Misattribution, Population, Zeta, simulate
@@ -615,10 +609,7 @@ def test_threads_that_compile_at_once(anew):
 
 def test_the_page_shows_the_whole_contract():
     """A block `{contract} NAME` is a table of what the contract says, made when the site is built."""
-    assert re.findall(r"^```\{contract\} (\w+)$", PAGE, re.M) == [
-        "DATA",
-        "RETURNED",
-    ]
+    assert re.findall(r"^```\{contract\} (\w+)$", PAGE, re.M) == ["DATA", "RETURNED"]
     assert all(q.meaning for each in RETURNED.values() for q in each.values())
 
 

@@ -81,11 +81,7 @@ LN = [(0.0, 0.0), (1.5, 0.4), (-1.0, -0.7)]
 def cases():
     for a, b in NB:
         _, alpha, p = negative_binomial(a, b)
-        yield (
-            NegativeBinomial(),
-            {"size_log_mean": a, "size_log_shape": b},
-            stats.nbinom(alpha, p).logpmf,
-        )
+        yield (NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, stats.nbinom(alpha, p).logpmf)
     for a, b in LN:
         mu, sigma = log_normal(a, b)
         values = {"size_location": a, "size_log_sigma": b}

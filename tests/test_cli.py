@@ -193,11 +193,7 @@ def test_too_many_files_are_told_which_command_takes_them(folder):
             "wide.csv: its lines have more fields than its header",
         ),
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        (
-            "one.csv",
-            b"record+cluster\n1+a\n",
-            "one.csv needs 2 columns; it has 'record+cluster'",
-        ),
+        ("one.csv", b"record+cluster\n1+a\n", "one.csv needs 2 columns; it has 'record+cluster'"),
         (
             "gap.csv",
             b"record,cluster\n1,a\n2,\n",
@@ -307,10 +303,7 @@ def test_json_has_the_estimates_at_full_precision(folder):
         "uniform-records",
         "--metrics",
         "pairwise-precision, b3-recall",
-        "--format",
-        "json",
-        "--level",
-        "0.9",
+        *"--format json --level 0.9".split(),
     )
     assert shown.exit_code == 0, shown.output
     wanted = eb.estimate(
@@ -367,15 +360,7 @@ def test_every_command_has_the_kind_of_interval(folder):
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     write("single.csv", record=["r0", "r1"], entity=["x", "x"])
     shown = run(
-        "estimate",
-        "p.csv",
-        "single.csv",
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "b3-recall",
-        "--format",
-        "json",
+        *"estimate p.csv single.csv --design uniform-clusters --metrics b3-recall --format json".split()
     )
     (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)["estimates"]
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
@@ -451,11 +436,7 @@ def test_the_plain_table_is_whole(folder):
         "compare",
         "p.csv",
         f"{name}.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "b3-recall,b3-precision",
+        *"l.parquet --design uniform-clusters --metrics b3-recall,b3-precision".split(),
     ).stdout
     assert re.findall(rf"b3-(\w+) +{name} - p ", shown) == ["recall", "precision"]
 
@@ -559,17 +540,7 @@ OTHER.iloc[::7] = 3
 @pytest.mark.parametrize("args", DESIGNS)
 def test_compare_under_each_design(folder, args):
     shown = run(
-        "compare",
-        "p.csv",
-        "q.csv",
-        "l.parquet",
-        "--metrics",
-        "pairwise-f1",
-        "--format",
-        "json",
-        "--level",
-        "0.9",
-        "--design",
+        *"compare p.csv q.csv l.parquet --metrics pairwise-f1 --format json --level 0.9 --design".split(),
         *args.split(),
     )
     assert shown.exit_code == 0, shown.output
@@ -583,16 +554,7 @@ def test_compare_under_each_design(folder, args):
 def test_compare_three_in_every_format(folder):
     write("r.csv", record=PRED.index, cluster=range(len(PRED)))
     args = (
-        "compare",
-        "p.csv",
-        "q.csv",
-        "r.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "b3-recall",
-        "--format",
+        *"compare p.csv q.csv r.csv l.parquet --design uniform-clusters --metrics b3-recall --format".split(),
     )
     three = {"p": PRED, "q": OTHER, "r": pd.Series(range(len(PRED)), PRED.index)}
     wanted = eb.compare(three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall]).differences()
@@ -608,16 +570,7 @@ def test_compare_three_in_every_format(folder):
 def test_compare_what_predictions_share(folder):
     write("q.csv", record=OTHER.index[5:], cluster=OTHER.iloc[5:])
     args = (
-        "compare",
-        "p.csv",
-        "q.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "pairwise-f1",
-        "--format",
-        "json",
+        *"compare p.csv q.csv l.parquet --design uniform-clusters --metrics pairwise-f1 --format json".split(),
     )
     assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
     (row,) = paired(run(*args, "--missing", "common"))
@@ -681,13 +634,7 @@ def test_html_is_escaped_and_whole(folder):
         "compare",
         "p.csv",
         f"{name}.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--format",
-        "html",
-        "--metrics",
-        "b3-recall",
+        *"l.parquet --design uniform-clusters --format html --metrics b3-recall".split(),
     ).stdout
     assert f"<td>&lt;b&gt;&amp;{'x' * 80} - p</td>" in shown
     assert "<b>" not in shown
@@ -696,14 +643,7 @@ def test_html_is_escaped_and_whole(folder):
 def test_names_are_not_markup(folder):
     (folder / "[bold]q.csv").write_text((folder / "q.csv").read_text(encoding="utf-8"), encoding="utf-8")
     shown = run(
-        "compare",
-        "p.csv",
-        "[bold]q.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "b3-recall",
+        *"compare p.csv [bold]q.csv l.parquet --design uniform-clusters --metrics b3-recall".split()
     ).stdout
     assert "[bold]q - p" in shown
 
@@ -853,20 +793,9 @@ def test_a_process_tells_errors_without_a_traceback(folder):
 
 def test_report(folder, monkeypatch):
     call = [
-        "erbayes",
-        "report",
-        "p.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--title",
+        *"erbayes report p.csv l.parquet --design uniform-clusters --title".split(),
         "A <b>",
-        "--metrics",
-        "pairwise-f1,b3-recall",
-        "--level",
-        "0.9",
-        "--output",
-        "found.html",
+        *"--metrics pairwise-f1,b3-recall --level 0.9 --output found.html".split(),
     ]
     monkeypatch.setattr("sys.argv", call)
     shown = run(*call[1:])
@@ -892,23 +821,7 @@ def test_report_leaves_the_old_page_where_it_fails(folder):
 
 
 def test_plan(folder):
-    args = [
-        "plan",
-        "p.csv",
-        "l.parquet",
-        "--design",
-        "uniform-clusters",
-        "--half-width",
-        "0.04",
-        "--level",
-        "0.9",
-        "--per-unit",
-        "4",
-        "--per-record",
-        "0.5",
-        "--format",
-        "json",
-    ]
+    args = "plan p.csv l.parquet --design uniform-clusters --half-width 0.04 --level 0.9 --per-unit 4 --per-record 0.5 --format json".split()
     shown = run(*args)
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())

@@ -85,14 +85,7 @@ def rows(*args):
 
 
 @pytest.mark.parametrize(
-    "design",
-    [
-        "uniform-records",
-        "predicted-links",
-        "mixture",
-        "root-size",
-        "stratified --starts 1,3",
-    ],
+    "design", [*"uniform-records predicted-links mixture root-size".split(), "stratified --starts 1,3"]
 )
 def test_an_estimate_from_the_folder_needs_no_option(files, design):
     name, *options = design.split()
@@ -221,15 +214,7 @@ def test_every_command_takes_a_folder(files, command):
     assert run(*command.split()).exit_code in ((0, 3) if command.startswith("check") else (0,))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--design uniform-records",
-        "--drawn p.csv",
-        "--entity e",
-        "--draws 3",
-    ],
-)
+@pytest.mark.parametrize("options", ["--design uniform-records", "--drawn p.csv", "--entity e", "--draws 3"])
 def test_a_folder_has_its_design(files, options):
     labelled()
     assert f"the folder f says how its records were drawn: leave out {options.split()[0]}" in refused(
@@ -702,20 +687,7 @@ def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
     drawn()
     short = read_folder("f")
     saved(short, "A", answered(read_sheet(files / "f/sheet-A.csv"), TRUE))
-    done(
-        "draw",
-        "p.csv",
-        "-d",
-        "uniform-records",
-        "--candidates",
-        "pairs.csv",
-        "--n",
-        60,
-        "--seed",
-        3,
-        "-o",
-        "h",
-    )
+    done(*"draw p.csv -d uniform-records --candidates pairs.csv --n".split(), 60, "--seed", 3, "-o", "h")
     shutil.copy("f/answers-A.json", "h")
     assert len(read_labels("h").answers) == len(short.tasks)
     content = json.loads(Path("f/answers-A.json").read_text(encoding="utf-8"))

@@ -204,11 +204,7 @@ SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
         (SCORED, {"score": "p", "threshold": np.nan}, "threshold must be a number, not nan"),
         (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
         (SCORED, {"score": "q", "threshold": 0.5}, "has no column 'q'; it has 'l', 'r', 'p'"),
-        (
-            SCORED.assign(p=[None, 0.1]),
-            {"score": "p", "threshold": 0.5},
-            "1 of 2 scores 'p' are missing",
-        ),
+        (SCORED.assign(p=[None, 0.1]), {"score": "p", "threshold": 0.5}, "1 of 2 scores 'p' are missing"),
         (
             SCORED.assign(p=["match", "non-match"]),
             {"score": "p", "threshold": 0.5},

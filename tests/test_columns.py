@@ -348,10 +348,7 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         "left right band pairs same",
     ),
     "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),
-    "from_clustering": (
-        lambda: labels.from_clustering(make_drawn(), LABELS),
-        "record candidate score why",
-    ),
+    "from_clustering": (lambda: labels.from_clustering(make_drawn(), LABELS), "record candidate score why"),
     "from_pairs": (
         lambda: labels.from_pairs(make_drawn(), make_neighbours(), "score"),
         "record candidate score why",

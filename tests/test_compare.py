@@ -151,11 +151,7 @@ def test_what_is_left_out_is_counted():
     pred, true = population(4)
     other = pred.drop(true.index[true == true.iloc[0]][:1])
     found = eb.compare(
-        {"a": pred, "b": other},
-        true,
-        eb.UniformClusters(),
-        [m.pairwise_recall],
-        missing=eb.Missing.COMMON,
+        {"a": pred, "b": other}, true, eb.UniformClusters(), [m.pairwise_recall], missing=eb.Missing.COMMON
     )
     assert found.left_out == 1
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []

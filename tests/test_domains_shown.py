@@ -29,11 +29,7 @@ def files(folder):  # noqa: F811
 
 def shown(*args, command="estimate", prediction=("p.csv",)):
     always = (
-        "--design",
-        "uniform-records",
-        "--drawn",
-        "drawn.csv",
-        "--metrics",
+        *"--design uniform-records --drawn drawn.csv --metrics".split(),
         ",".join(METRICS),
         "--format",
         "json",
@@ -75,16 +71,8 @@ def test_links_across_sources(files):
     pytest.importorskip("duckdb")
     own, pred = sample()
     wanted = eb.by_domain(own, GROUP, ACROSS, prediction=pred, links=Links.ACROSS).table()
-    given = (
-        "l.parquet",
-        "--design",
-        "uniform-records",
-        "--drawn",
-        "drawn.csv",
-        "--across",
-        "region",
-        "--format",
-        "json",
+    given = tuple(
+        "l.parquet --design uniform-records --drawn drawn.csv --across region --format json".split()
     )
     for more in ((), SCANNED):
         found = pd.DataFrame(
@@ -106,15 +94,7 @@ def test_records_without_a_value(files):
     labelled = LABELS.index.astype(str)[:4]
     write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(labelled)))
     text = refused(
-        "estimate",
-        "p.csv",
-        "l.parquet",
-        "--design",
-        "uniform-records",
-        "--by",
-        "region",
-        "--attributes",
-        "a.csv",
+        *"estimate p.csv l.parquet --design uniform-records --by region --attributes a.csv".split()
     )
     assert "'region' has no value for 4 of" in text and "labelled records" in text
 

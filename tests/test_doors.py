@@ -16,15 +16,7 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes.cli import app
-from erbayes.large import (
-    Columns,
-    DatabaseTable,
-    Dialect,
-    DuckDB,
-    RunSQL,
-    drawing,
-    scan,
-)
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, RunSQL, drawing, scan
 from erbayes.units.ids import NULL_NUMBERS, NULL_TEXTS, list_null_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -99,26 +91,7 @@ def test_the_list_has_what_libraries_write():
     assert all(text == text.lower() for text in NULL_TEXTS)
 
 
-NONES = [
-    "",
-    " ",
-    "-1",
-    "-1.0",
-    "-2",
-    "nan",
-    "NaN",
-    "None",
-    "NONE",
-    "NULL",
-    "nUlL",
-    "NA",
-    "n/a",
-    "<NA>",
-    "NaT",
-    "\\N",
-    "?",
-    "0",
-]
+NONES = ["", " ", *"-1 -1.0 -2 nan NaN None NONE NULL nUlL NA n/a <NA> NaT \\N ? 0".split()]
 
 
 def with_two_sources(ids):
@@ -133,9 +106,7 @@ def with_two_sources(ids):
 
 
 @pytest.mark.parametrize(
-    ("id", "source"),
-    with_two_sources([*NONES, "00000000-0000-0000-0000-000000000000", -1, -3]),
-    ids=repr,
+    ("id", "source"), with_two_sources([*NONES, "00000000-0000-0000-0000-000000000000", -1, -3]), ids=repr
 )
 def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     frame = table_of(id)
@@ -152,10 +123,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     assert meant.table().equals(real.table()) and meant.m.tolist() == [2.0]
     if source == "sqlite":  # it has no MD5
         return
-    with (
-        pytest.raises(eb.DataError, match=told),
-        drawing(opened, NAMES) as _,
-    ):
+    with pytest.raises(eb.DataError, match=told), drawing(opened, NAMES) as _:
         pass
     with drawing(opened, Columns("record", "cluster", any_id=True)) as opened_prediction:
         assert opened_prediction.known.count.sum() == 3
@@ -438,10 +406,7 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (
-            lambda found: [{"x": row[0]} for row in found],
-            "not dict objects: take a plain cursor",
-        ),
+        (lambda found: [{"x": row[0]} for row in found], "not dict objects: take a plain cursor"),
         (lambda found: ["".join(map(str, row)) for row in found], "not str objects"),
         (lambda found: [b"a" for _ in found], "not bytes objects"),
         (lambda found: [1 for _ in found], "not int objects"),

@@ -41,38 +41,18 @@ def test_each_engine_says_what_it_says_alone():
     bayesian = Draws(again.names, again.values, again.support)
     naive = eb.engine.naive(SAMPLE.units, CHOSEN)
     found = engines.side_by_side(
-        {
-            "naive": naive,
-            "Taylor": totals,
-            "jackknife": jack,
-            "bootstrap": boot,
-            "replicates": bayesian,
-        },
+        {"naive": naive, "Taylor": totals, "jackknife": jack, "bootstrap": boot, "replicates": bayesian},
         CHOSEN,
         level=0.8,
     )
-    assert list(found.table().columns) == [
-        "method",
-        "metric",
-        "estimate",
-        "sd",
-        "lower",
-        "upper",
-        "level",
-        "kind",
-        "ess_bulk",
-        "r_hat",
-    ]
+    assert (
+        list(found.table().columns)
+        == "method metric estimate sd lower upper level kind ess_bulk r_hat".split()
+    )
     assert list(found.table()["metric"]) == [name for name in NAMES for _ in range(5)], (
         "engines within metrics"
     )
-    assert list(found.table()["method"][:5]) == [
-        "naive",
-        "Taylor",
-        "jackknife",
-        "bootstrap",
-        "replicates",
-    ]
+    assert list(found.table()["method"][:5]) == "naive Taylor jackknife bootstrap replicates".split()
     assert (found.table()["level"] == 0.8).all()
     normal = totals.apply(CHOSEN)  # of totals alone, which know no certain ends
     for method, mean, sd, bounds, kinds in [

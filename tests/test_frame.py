@@ -95,10 +95,7 @@ def test_the_frame_as_files_and_text(tmp_path):
     files = Files(parquet(table, numbers), text=True)
     text = labels.rename(index=str)
     wanted = eb.measure(table[old].astype({"record": str})[["record", "cluster"]], text)
-    same(
-        scan(files, text, Columns("record", "cluster"), frame=[str(r) for r in table.record[old]]),
-        wanted,
-    )
+    same(scan(files, text, Columns("record", "cluster"), frame=[str(r) for r in table.record[old]]), wanted)
     same(
         scan(table, labels, Columns("record", "cluster"), frame=table.record[old].tolist()),
         eb.measure(table.loc[old, ["record", "cluster"]], labels),

@@ -93,10 +93,7 @@ def test_svyratio(case):
 
 @pytest.mark.parametrize(
     "case, make",
-    [
-        ("pps_wr_paper_theta1", pps),
-        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.design.paper_fpc)),
-    ],
+    [("pps_wr_paper_theta1", pps), ("pps_wr_paper_thetafpc", lambda: pps(600, eb.design.paper_fpc))],
 )
 def test_paper_estimator(case, make):
     found = fitted(make(), order=2)

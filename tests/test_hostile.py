@@ -15,15 +15,7 @@ import erbayes as eb
 from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
-from erbayes.engine import (
-    Jackknife,
-    Naive,
-    RaoWu,
-    Resampled,
-    Taylor,
-    bootstrap,
-    side_by_side,
-)
+from erbayes.engine import Jackknife, Naive, RaoWu, Resampled, Taylor, bootstrap, side_by_side
 from erbayes.metrics.columns import TRUE_LINKS
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import populations as simulate
@@ -414,11 +406,7 @@ def test_blocks_may_name_records_of_other_blocks():
 
 ONE = pd.Series("a", range(9))
 APART = pd.Series(range(9))
-DESIGNS = [
-    eb.UniformClusters(),
-    eb.UniformRecords(),
-    eb.design.BySize(lambda size: size**0.37),
-]
+DESIGNS = [eb.UniformClusters(), eb.UniformRecords(), eb.design.BySize(lambda size: size**0.37)]
 
 
 @pytest.mark.parametrize("weight", [1.0, 1 / 3, 0.1, 1e-7, 7e6])

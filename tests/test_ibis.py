@@ -19,17 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The 'future.infer_string' option"),
     pytest.mark.filterwarnings("ignore:fetch_arrow_table"),
 ]
-DIALECTS = (
-    "bigquery",
-    "clickhouse",
-    "databricks",
-    "duckdb",
-    "mysql",
-    "postgres",
-    "snowflake",
-    "sqlite",
-    "trino",
-)
+DIALECTS = tuple("bigquery clickhouse databricks duckdb mysql postgres snowflake sqlite trino".split())
 LABELS = {"a": "e", "b": "e"}
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyz")})
 

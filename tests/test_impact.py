@@ -20,15 +20,9 @@ GOLDEN = Path(__file__).parent / "golden"
 R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
 FEATURES = {"span": ("year", "range"), "sales": ("amount", "sum"), "shops": ("shop", "distinct")}
 STATISTICS = [
-    "count",
-    "count(size>=3)",
-    "share(span>=5)",
-    "mean(span)",
-    "total(sales)",
+    *"count count(size>=3) share(span>=5) mean(span) total(sales)".split(),
     "ratio(sales, shops)",
-    "gini",
-    "gini(sales)",
-    "top(5)",
+    *"gini gini(sales) top(5)".split(),
     "top(0.1, sales)",
     "quantile_share(0.5)",
 ]
@@ -219,10 +213,7 @@ def test_estimates_are_those_of_loops_over_draws(drawn, once):
 def test_means_of_all_samples_are_the_truth_and_the_prediction():
     truth = pd.Series([0, 0, 0, 1, 2, 2])
     prediction = pd.Series([5, 5, 6, 6, 7, 7])
-    weights = {
-        "records": lambda c: len(truth) / (2 * (truth == c).sum()),
-        "entities": lambda c: 3 / 2,
-    }
+    weights = {"records": lambda c: len(truth) / (2 * (truth == c).sum()), "entities": lambda c: 3 / 2}
     for name, weight in weights.items():
         units = list(truth) if name == "records" else list(truth.unique())
         found = []
@@ -361,10 +352,7 @@ class TestDesigns:
             (KNOWN, eb.UniformRecords(list(DRAWN))),
             (WithRepeats(KNOWN), each_draw(DRAWN)),
             (eb.design.BySize(lambda size: size / N, list(DRAWN)), each_draw(DRAWN)),
-            (
-                eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
-                each_draw(DRAWN),
-            ),
+            (eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True), each_draw(DRAWN)),
         ],
     )
     def test_uniform_records_by_other_names_are_the_same(self, design, uniform):

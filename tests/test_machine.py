@@ -138,10 +138,7 @@ ONE = table_of(("a", "b", 0.9))
             (table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]),
             "1 records of column 'drawn' were not drawn, such",
         ),
-        (
-            (table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]),
-            "1 pairs have several answers, such as .'a', ",
-        ),
+        ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),
         ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
         ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
         (

@@ -127,16 +127,7 @@ def test_source_and_id_are_a_key_in_every_file(files):
     made = pd.read_csv(pd.io.common.StringIO(shown.stdout))
     joined = made.set_index("record")["cluster"]
     assert len(joined) == RECORDS and (joined[key].groupby(WHO).nunique() == 1).all()
-    said = run(
-        "estimate",
-        "two.csv",
-        "--attributes",
-        "labels.csv",
-        "--by",
-        "note",
-        "shop.csv:shop+nr,person",
-        *DESIGN,
-    )
+    said = run(*"estimate two.csv --attributes labels.csv --by note shop.csv:shop+nr,person".split(), *DESIGN)
     assert "'labels.csv' has no column 'note'" in said.stderr or "has no column 'note'" in said.stderr
     drawn = run(*"draw two.csv -d uniform-records -n 5 --seed 1 --attributes labels.csv -o f".split())
     assert drawn.exit_code == 0, drawn.stderr
@@ -307,18 +298,7 @@ def test_heads_of_clusters_may_be_blank(files):
 
 
 def test_one_file_at_two_thresholds(files):
-    shown = run(
-        "compare",
-        "edges.csv@6",
-        "edges.csv@2.5",
-        "truth.csv",
-        "-d",
-        "uniform-clusters",
-        "-m",
-        "recall",
-        "-f",
-        "json",
-    )
+    shown = run(*"compare edges.csv@6 edges.csv@2.5 truth.csv -d uniform-clusters -m recall -f json".split())
     assert shown.exit_code == 0, shown.stderr
     names = {row["prediction"] for row in json.loads(shown.stdout)["estimates"]}
     assert {"edges@6.0", "edges@2.5"} <= names

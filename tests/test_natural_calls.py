@@ -26,14 +26,7 @@ from erbayes.study import populations
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.Alarm")
-NAMES = (
-    "pairwise-precision",
-    "pairwise-recall",
-    "pairwise-f1",
-    "b3-precision",
-    "b3-recall",
-    "cluster-recall",
-)
+NAMES = tuple("pairwise-precision pairwise-recall pairwise-f1 b3-precision b3-recall cluster-recall".split())
 
 
 @cache

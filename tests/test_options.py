@@ -27,9 +27,7 @@ pytestmark = pytest.mark.lowest
 BY = {"by", "across", "attributes"}
 ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {
-        *("looks", "worst-cases", "engine", "side-by-side", "picture", "format", "output", "strict"),
-    }
+    "estimate": {*("looks", "worst-cases", "engine", "side-by-side", "picture", "format", "output", "strict")}
     | BY
     | ERRORS,
     "compare": {"all-pairs", "engine", "picture", "format", "output", "strict"} | BY | ERRORS,

@@ -53,14 +53,8 @@ def test_the_source_distribution_has_what_tests_read(built):
         held = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     for part in PARTS:
         assert not files(part) - held
-    root = (
-        "README.md",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "CONTRIBUTING.md",
-        "LICENSE",
-        "Makefile",
-        "pyproject.toml",
+    root = tuple(
+        "README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE Makefile pyproject.toml".split()
     )
     assert {*root} <= held
 

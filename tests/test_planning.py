@@ -98,13 +98,7 @@ def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_
 def test_promised_half_widths_are_attained_on_average(plan, n):
     """Within Monte Carlo error, and 12/n for standard errors that are too small on average at finite n."""
     runs = study(
-        {"p": PEOPLE},
-        {plan: PLANS[plan][1]},
-        [n],
-        {"closed": Taylor()},
-        METRICS,
-        repetitions=500,
-        seed=1,
+        {"p": PEOPLE}, {plan: PLANS[plan][1]}, [n], {"closed": Taylor()}, METRICS, repetitions=500, seed=1
     ).runs
     half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
     promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
@@ -128,11 +122,7 @@ def test_pilots_of_one_design_forecast_every_other(plan):
 
 @pytest.mark.parametrize(
     "design",
-    [
-        eb.DistinctEntities(600),
-        eb.Stratified({}, {}),
-        eb.KnownWeights({}),
-    ],
+    [eb.DistinctEntities(600), eb.Stratified({}, {}), eb.KnownWeights({})],
     ids=lambda d: type(d).__name__,
 )
 def test_a_pilot_of_any_design(design):
@@ -380,10 +370,7 @@ PILOT = pilots("records", 50, 1)[0]
             lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS),
             "a pilot of 1 draws gives no variance",
         ),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS).table(0),
-            "half widths must be above 0 and finite, not 0",
-        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).table(0), "half widths must be above 0 and finite, not 0"),
         (
             lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]),
             "must be above 0 and finite",

@@ -196,11 +196,7 @@ def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
     digest = hashlib.md5(b"\n".join([b"1:2,2:2,3:1", *lines])).hexdigest()[:16]
     assert drawn.fingerprint == f"9-5-{digest}"
     drawn.refuse_another(dict(reversed(PRED.items())))
-    for other in (
-        PRED | {9: "d"},
-        {r: k for r, k in PRED.items() if r != 9},
-        PRED | {1: "b", 3: "a"},
-    ):
+    for other in (PRED | {9: "d"}, {r: k for r, k in PRED.items() if r != 9}, PRED | {1: "b", 3: "a"}):
         with pytest.raises(eb.DataError, match="this is not the prediction that was drawn from: its finger"):
             drawn.refuse_another(other)
 

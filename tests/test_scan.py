@@ -21,16 +21,7 @@ import pyarrow.dataset
 import pytest
 
 import erbayes as eb
-from erbayes.large import (
-    Columns,
-    DatabaseTable,
-    Dialect,
-    DuckDB,
-    Files,
-    RunSQL,
-    drawing,
-    scan,
-)
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, drawing, scan
 from erbayes.large.duckdb import DuckTable
 from erbayes.large.runsql import RunSQLTable
 from erbayes.large.scanning import refuse_different_records
@@ -49,23 +40,9 @@ NASTY = [
     "漢字",
     "",
     " ",
-    "%s",
-    ":name",
-    "?",
-    "$1",
+    *"%s :name ? $1".split(),
     "\n",
-    "*/",
-    "CHR(39)",
-    "NULL",
-    "NaN",
-    "007",
-    "7",
-    "1e3",
-    "-",
-    "`",
-    "';--",
-    "\\'",
-    "🙂",
+    *"*/ CHR(39) NULL NaN 007 7 1e3 - ` ';-- \\' 🙂".split(),
     "\t",
 ]
 
@@ -230,20 +207,7 @@ def postgres(tmp_path_factory):
         if user:
             shutil.chown(folder, "postgres")
         data = f"{folder}/data"
-        run(
-            "initdb",
-            "-D",
-            data,
-            "-A",
-            "trust",
-            "-U",
-            "postgres",
-            "--no-sync",
-            "-E",
-            "UTF8",
-            "--locale",
-            "C.UTF-8",
-        )
+        run("initdb", "-D", data, *"-A trust -U postgres --no-sync -E UTF8 --locale C.UTF-8".split())
         run(
             "pg_ctl",
             "-D",
@@ -670,14 +634,7 @@ def shell(*args, command="estimate"):
 
     from erbayes.cli import app
 
-    options = [
-        "--design",
-        "uniform-clusters",
-        "--metrics",
-        "pairwise-f1",
-        "--format",
-        "json",
-    ]
+    options = "--design uniform-clusters --metrics pairwise-f1 --format json".split()
     options += ["--missing", "omit"] if "--missing" not in args else []
     return CliRunner().invoke(app, [command, *map(str, args), *options])
 
@@ -994,8 +951,7 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError,
-        match=r"'old' and 'new' cover different records, 300 and 299; missing=.common",
+        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; missing=.common"
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

@@ -19,15 +19,7 @@ from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # no
 
 import erbayes as eb
 from erbayes._internal.files import read_table
-from erbayes.large import (
-    Columns,
-    DatabaseTable,
-    Dialect,
-    DuckDB,
-    Files,
-    RunSQL,
-    scan,
-)
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, scan
 from erbayes.large.sources import opened
 
 pytestmark = pytest.mark.lowest
@@ -422,44 +414,8 @@ def test_tables_with_a_log_are_told(tmp_path, log, kind):
 # Files
 
 
-CELLS = [
-    "#",
-    "a",
-    "b",
-    "7",
-    "007",
-    " ",
-    "\t",
-    ";",
-    "|",
-    "'",
-    '"',
-    ",",
-    "\\",
-    "# ",
-    "NULL",
-    "NA",
-    "é",
-    "-",
-    ".",
-    "1.5",
-]
-CELLS += [
-    "2020-01-01",
-    "true",
-    "\n",
-    "\r",
-    "\r\n",
-    "10:00",
-    "&",
-    "%",
-    "//",
-    "--",
-    "漢",
-    "$",
-    "\ufeff",
-    "\0x"[1:],
-]
+CELLS = [*"# a b 7 007".split(), " ", "\t", *"; | ' \" , \\".split(), "# ", *"NULL NA é - . 1.5".split()]
+CELLS += ["2020-01-01", "true", "\n", "\r", "\r\n", *"10:00 & % // -- 漢 $".split(), "\ufeff", "\0x"[1:]]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -762,11 +718,7 @@ def test_the_shell_names_a_remedy_of_its_own_for_a_view(foreign):
     words = [
         "draw",
         foreign,
-        "--table",
-        "v",
-        "-d",
-        "uniform-records",
-        "-n",
+        *"--table v -d uniform-records -n".split(),
         1,
         "--seed",
         1,

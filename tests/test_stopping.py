@@ -435,8 +435,7 @@ def test_several_metrics_share_the_level():
 
 
 @pytest.mark.parametrize(
-    "verdicts, whole",
-    [("HHH", "HOLDS"), ("HOH", "OPEN"), ("HOF", "FAILS"), ("FHH", "FAILS")],
+    "verdicts, whole", [("HHH", "HOLDS"), ("HOH", "OPEN"), ("HOF", "FAILS"), ("FHH", "FAILS")]
 )
 def test_one_verdict_for_all(verdicts, whole):
     sample, _ = of_links(plan=Mixture(0.4))

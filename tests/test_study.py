@@ -44,16 +44,7 @@ def people(records=3000, seed=1):
 
 
 def run(estimators, repetitions=30, sizes=(50,), plans=PLANS, **more):
-    return study(
-        {"zeta": people()},
-        plans,
-        sizes,
-        estimators,
-        PR,
-        repetitions=repetitions,
-        seed=3,
-        **more,
-    )
+    return study({"zeta": people()}, plans, sizes, estimators, PR, repetitions=repetitions, seed=3, **more)
 
 
 def one_by_one(sample, metrics, rng):
@@ -310,13 +301,7 @@ def test_plans_draw_what_they_say():
 def test_coverage_is_nominal_where_theory_says_so():
     easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, np.random.default_rng(1))
     table = study(
-        {"easy": easy},
-        {"records": Records()},
-        [300],
-        {"closed": Taylor()},
-        PR,
-        repetitions=3000,
-        seed=1,
+        {"easy": easy}, {"records": Records()}, [300], {"closed": Taylor()}, PR, repetitions=3000, seed=1
     ).table()
     assert (np.abs(table.coverage - 0.95) < 4 * 0.004).all()
     assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(3000)).all()

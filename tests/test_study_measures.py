@@ -12,17 +12,7 @@ from erbayes.study import Study, study
 from erbayes.study import populations as sim
 
 STUDIES, EACH = 1000, 200
-MEASURES = (
-    "bias",
-    "rmse",
-    "se_ratio",
-    "coverage",
-    "missed_below",
-    "missed_above",
-    "width",
-    "interval_score",
-    "wis",
-)
+MEASURES = tuple("bias rmse se_ratio coverage missed_below missed_above width interval_score wis".split())
 
 
 def simulated(reps, seed=1, estimators=("a", "b")):

@@ -316,14 +316,7 @@ def test_a_second_clustering():
         further = (1 + 2 * stats.norm.ppf(0.975) ** 2) / 6 * g
         share = np.sqrt((left**2).sum() / (of_truth**2).sum())
         ends = [
-            quantiles(
-                mean + shift,
-                variance + p,
-                df,
-                share * u,
-                share * d,
-                effective,
-            )
+            quantiles(mean + shift, variance + p, df, share * u, share * d, effective)
             for shift in (-below - further[0], above + further[1])
         ]
         matches(found, [ends[0][0], min(ends[1][1], 1)], 1e-7)

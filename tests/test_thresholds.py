@@ -472,8 +472,7 @@ def test_probabilities_of_one_at_most(p, absolute, sound):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
-    [({"a": 2, "b": 19}, "hold a single draw"), ({"a": 1, "b": 18}, "more units drawn")],
+    ("sizes", "message"), [({"a": 2, "b": 19}, "hold a single draw"), ({"a": 1, "b": 18}, "more units drawn")]
 )
 def test_strata(sizes, message):
     """One unit in stratum a, 19 in stratum b."""
