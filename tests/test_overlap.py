@@ -174,3 +174,14 @@ def test_scans_count_other_pairs_when_asked(tmp_path):
     files["m03"].unlink()
     with pytest.raises(eb.DataError, match=r"m03\.parquet: there is no such file"):
         found.differences("all")
+
+
+def test_scans_that_share_no_record_are_refused():
+    scans = {
+        n: scan(pd.Series("x", [n, f"{n}'s {{}}"], name="c"), {"a": "e", "b": "e"}, missing=eb.Missing.OMIT)
+        for n in "ab"
+    }
+    with pytest.raises(
+        eb.DataError, match="'a' and 'b' cover different records, 2 and 2, of which 0 are in both"
+    ):
+        eb.compare(scans, design=eb.UniformClusters())
