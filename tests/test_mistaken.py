@@ -224,3 +224,25 @@ def shown(home=0, elsewhere=0, nowhere=0, unrelated=0, share=1e-5):
 )
 def test_bounds_of_what_is_taken_for_edges(rows, edges):
     assert shown(**rows) is edges
+
+
+@pytest.mark.parametrize(
+    ("entities", "records", "told"), [("112233", 12, True), ("112233", 11, False), ("1122345", 20, False)]
+)
+def test_labels_are_no_draws(entities, records, told):
+    """Three entities of two records are drawn twice each, and labels are not more than half of all records."""
+    ids = [f"r{i}" for i in range(records)]
+    labels = pd.Series(list(entities), ids[: len(entities)])
+    units = eb.measure(pd.Series(range(records), ids), labels)
+    for design in (
+        eb.UniformRecords(list(entities)),
+        eb.design.WeightedRecords(list(entities), [0.1] * len(entities)),
+    ):
+        if told:
+            said = (
+                "3 entities are drawn as often as they have labelled records, 6 times in all: are these the"
+            )
+            with pytest.raises(eb.DataError, match=rf"{said} labels, .* draws=labels.drawn. .--drawn FILE."):
+                design.expand(units)
+        else:
+            assert len(design.expand(units).weight)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
+from .._internal.errors import DataError, Way, head, need, need_object, number, refuse_cases, whole
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
@@ -19,6 +19,8 @@ from .variance import DistinctDraws, StratifiedDraws
 
 FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
+SEVERAL = 3
+"""Entities of several labelled records from which it is no chance that draws are as many."""
 
 
 def unbiased_fpc(n: int, T: int) -> float:
@@ -60,7 +62,24 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
     if len(undrawn):
         raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")
+    _refuse_labels(units, unit)
     return unit
+
+
+def _refuse_labels(units: Units, unit: IntArray) -> None:
+    """Refuse labels in the place of draws: each entity is drawn as often as it has labelled records.
+
+    Near a census of all records true draws may be so.
+    """
+    if not units.by_entity or units.population is None or 2 * units.size.sum() > units.population:
+        return
+    drawn = np.bincount(unit, minlength=len(units))
+    if np.array_equal(drawn, units.size) and np.count_nonzero(drawn > 1) >= SEVERAL:
+        raise DataError(
+            f"all {len(units):,} entities are drawn as often as they have labelled records, {len(unit):,} "
+            "times in all: are these the labels, and not the draws?",
+            Way("list the entity of each drawn record alone", "draws=labels[drawn]", "--drawn FILE"),
+        )
 
 
 def need_fpc(n: int, T: int, fpc: FPC) -> float:
