@@ -223,8 +223,8 @@ class Clustering:
             _refuse_unclustered(clustering, what)
             refuse_lost_digits(records, f"record ids of the {what}")
             refuse_lost_digits(clusters, f"cluster ids of the {what}")
-            refuse_blanks(clusters, f"cluster ids of the {what}")
-            refuse_word_for_none(clusters, clustering.sizes, f"cluster ids of the {what}")
+            refuse_blanks(clusters, f"cluster ids of the {what}", records)
+            refuse_word_for_none(clusters, clustering.sizes, records, f"cluster ids of the {what}")
         return clustering
 
     @classmethod

@@ -33,8 +33,8 @@ def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
         refuse_cases(pd.Index(large), said, ": write them again as text where they come from", Remedy.ANY_ID)
 
 
-def refuse_blanks(distinct: pd.Index, what: str) -> None:
-    """Refuse ids that are there with and without blanks at their ends."""
+def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None) -> None:
+    """Refuse ids that are there with and without blanks at their ends; clusters may be called as records."""
     if not len(distinct) or not isinstance(distinct[0], str):
         return
     with suppress(UnicodeEncodeError):  # half of a surrogate pair
@@ -44,6 +44,7 @@ def refuse_blanks(distinct: pd.Index, what: str) -> None:
         if trimmed.any():
             stripped = pd.Index(bare.to_pandas())
             twice = distinct[stripped.duplicated(keep=False) & trimmed]
+            twice = twice if records is None else twice[~twice.isin(records)]
             remove = Way("remove them", "ids.str.strip()", "--strip")
             said = (
                 f"{what}: {{n}} of {len(distinct):,} are there without the blanks at their ends too, such as"
@@ -51,7 +52,7 @@ def refuse_blanks(distinct: pd.Index, what: str) -> None:
             refuse_cases(twice, said, "", remove, Remedy.ANY_ID)
 
 
-def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, what: str) -> None:
+def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index, what: str) -> None:
     """Refuse a largest cluster whose id alone has no digit: it may be a word for records without a match."""
     if len(clusters) < 3 or not isinstance(clusters[0], str):
         return
@@ -62,7 +63,7 @@ def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, what: str) -> None
     with suppress(UnicodeEncodeError):
         texts = pa.array(clusters).cast(pa.large_string())
         digits = np.asarray(pc.match_substring_regex(texts, r"\d"))
-        if not digits[largest] and digits.sum() == len(digits) - 1:
+        if not digits[largest] and digits.sum() == len(digits) - 1 and word not in records:
             raise DataError(
                 f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a "
                 "number: is it a word for records without a match?",
