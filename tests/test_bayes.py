@@ -161,26 +161,11 @@ def sampled(entities, design, **how):
 @pytest.mark.parametrize(
     "sample, message",
     [
-        (
-            lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}),
-            "true entities as units",
-        ),
-        (
-            lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()),
-            "true entities as units",
-        ),
-        (
-            lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})),
-            "the chance of an entity is no known function of its size",
-        ),
-        (
-            lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})),
-            "the chance of an entity is no known function of its size",
-        ),
-        (
-            lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])),
-            "the chance of an entity is no known function of its size",
-        ),
+        (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
+        (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
+        (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
+        (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
+        (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
         (
             lambda: sampled(
                 "xyzuv",
@@ -202,7 +187,7 @@ def sampled(entities, design, **how):
             "use Missing.OMIT",
         ),
     ],
-)
+)  # fmt: skip
 def test_samples_that_a_size_model_refuses(sample, message):
     with pytest.raises(eb.NotIdentified, match=message):
         bayes.fast(sample(), draws=1000, rng=rng())

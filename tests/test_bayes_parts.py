@@ -279,52 +279,28 @@ def unlike(name, value):
 @pytest.mark.parametrize(
     "quantities, message",
     [
-        (
-            unlike("kept", lambda d: 0.5),
-            r"'kept' of Law has shape \(\): its dimensions must be \('entity_size',\)",
-        ),
+        (unlike("kept", lambda d: 0.5), r"'kept' of Law has shape \(\): its dimensions must be \('entity_size',\)"),
         (unlike("kept", lambda d: d["basis"]), r"'kept' of Law has shape \(None, None\)"),
         (unlike("kept", lambda d: np.ones(1)), r"'kept' of Law has shape \(1,\)"),
-        (
-            unlike("intact", lambda d: 0.5 * d["x"][:3] ** 0),
-            r"'intact' of Law has shape \(3,\), not \(\d+,\)",
-        ),
-        (
-            unlike("intact", lambda d: -d["size"]),
-            r"'intact' of Law runs from -\d+ to -1: it must lie between 0 and 1",
-        ),
+        (unlike("intact", lambda d: 0.5 * d["x"][:3] ** 0), r"'intact' of Law has shape \(3,\), not \(\d+,\)"),
+        (unlike("intact", lambda d: -d["size"]), r"'intact' of Law runs from -\d+ to -1: it must lie between 0 and 1"),
         (unlike("share_mean", lambda d: d["size"]), r"'share_mean' of Law runs from 1 to \d+"),
         (unlike("own", lambda d: pt.log(d["x"])), r"'own' of Law is not finite in 1 of \d+ places"),
-        (
-            unlike("own", lambda d: d["x"][:3] + d["x"][:4]),
-            "Law cannot be computed where its sampler starts: ",
-        ),
-        (
-            unlike("own", lambda d: d["sizes"]),
-            "no data are called 'sizes'; a part receives size, width, x, basis",
-        ),
-        (
-            unlike("own", lambda d: pm.Normal.dist(d["x"])),
-            "Law depends on a random variable outside its model",
-        ),
-        (
-            unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")),
-            "Law depends on the shared variables mine",
-        ),
+        (unlike("own", lambda d: d["x"][:3] + d["x"][:4]), "Law cannot be computed where its sampler starts: "),
+        (unlike("own", lambda d: d["sizes"]), "no data are called 'sizes'; a part receives size, width, x, basis"),
+        (unlike("own", lambda d: pm.Normal.dist(d["x"])), "Law depends on a random variable outside its model"),
+        (unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")), "Law depends on the shared variables mine"),
         (
             unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
             "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors",
         ),
-        (
-            unlike("log_flawless", lambda d: pt.constant(0.0)),
-            "Law returns 'log_flawless' alone: return it as `flawless` makes it",
-        ),
+        (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law returns 'log_flawless' alone: return it as `flawless` makes it"),
         (
             unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
             "the log density of Law is -inf where its sampler starts",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_part_that_breaks_its_contract(quantities, message, anew):
     at, model = sample(), bayes.SizeModel(retention=Law(quantities))
     with pytest.raises(eb.DataError, match=message):
@@ -390,22 +366,13 @@ def test_families_that_break_their_contract(weights, message, data, anew):
 @pytest.mark.parametrize(
     "part, message",
     [
-        (
-            {"sizes": bayes.LogNormalSizes},
-            r"LogNormalSizes is a class: pass an object of it, LogNormalSizes\(\.\.\.\)",
-        ),
+        ({"sizes": bayes.LogNormalSizes}, r"LogNormalSizes is a class: pass an object of it, LogNormalSizes\(\.\.\.\)"),
         ({"sizes": "log-normal"}, "sizes of a SizeModel must have a method log_weights, not 'log-normal'"),
         ({"sizes": bayes.Leakage()}, "sizes of a SizeModel must have a method log_weights, not Leakage"),
-        (
-            {"leakage": bayes.LogNormalSizes()},
-            "leakage of a SizeModel must have a method given_size, not LogNormal",
-        ),
-        (
-            {"retention": bayes.ModelAverage({"a": bayes.Retention(), "b": bayes.Threshold})},
-            "Threshold is a class",
-        ),
+        ({"leakage": bayes.LogNormalSizes()}, "leakage of a SizeModel must have a method given_size, not LogNormal"),
+        ({"retention": bayes.ModelAverage({"a": bayes.Retention(), "b": bayes.Threshold})}, "Threshold is a class"),
     ],
-)
+)  # fmt: skip
 def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
     with pytest.raises(eb.DataError, match=message):
         bayes.SizeModel(**part)
@@ -418,16 +385,10 @@ def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
         (lambda name: pm.Normal.dist(0, 1), "the prior of 'share_level' created no variable of that name"),
         (lambda name: pm.Normal(name, shape=3), "the prior of 'share_level' created 1 dimensions"),
         (pm.Normal.dist(0, 1, shape=3), "the prior of 'share_level' created 1 dimensions"),
-        (
-            2 * pm.Normal.dist(0, 1),
-            r"the prior of 'share_level' is a TensorVariable: it must be a distribution as pm\.Normal\.dist",
-        ),
-        (
-            0.5,
-            "the prior of 'share_level' is a float: it must be a distribution .*, or be called with a name",
-        ),
+        (2 * pm.Normal.dist(0, 1), r"the prior of 'share_level' is a TensorVariable: it must be a distribution as pm\.Normal\.dist"),
+        (0.5, "the prior of 'share_level' is a float: it must be a distribution .*, or be called with a name"),
     ],
-)
+)  # fmt: skip
 def test_priors_that_are_none(prior, message, data, anew):
     with pytest.raises(eb.DataError, match=message):
         CompiledPart.of(bayes.Retention(share_level=prior), data)

@@ -102,21 +102,12 @@ def test_clusters_are_numbered_as_they_appear_whatever_holds_them(ids):
     "clusters, message",
     [
         (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
-        (
-            ["a", None],
-            "cluster ids of the clustering: 1 of 2 are missing, the first in row 2 of the data; fill them in",
-        ),
-        (
-            pd.Categorical([1.5, 2.5]),
-            "cluster ids of the clustering must be all strings or all integers, not floating",
-        ),
-        (
-            pd.Categorical(["a", 1]),
-            "cluster ids of the clustering must be all strings or all integers, not mixed",
-        ),
+        (["a", None], "cluster ids of the clustering: 1 of 2 are missing, the first in row 2 of the data; fill them in"),
+        (pd.Categorical([1.5, 2.5]), "cluster ids of the clustering must be all strings or all integers, not floating"),
+        (pd.Categorical(["a", 1]), "cluster ids of the clustering must be all strings or all integers, not mixed"),
         ([1.0, 2.0], "cluster ids of the clustering must be all strings or all integers, not floating"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_clusters_is_said(clusters, message):
     with pytest.raises(eb.DataError, match=message):
         Clustering.of(pd.DataFrame({"r": [1, 2], "c": clusters}))
@@ -289,21 +280,15 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
             [("a", "x"), ("b", "x"), ("a", "x")],
             "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped",
         ),
-        (
-            [("a", "b"), ("a", "c"), ("b", "c")],
-            "1 of 2 cluster ids are ids of records, as in pairs of records",
-        ),
-        (
-            [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")],
-            "2 duplicates, .*; 1 of them repeat an earlier row",
-        ),
+        ([("a", "b"), ("a", "c"), ("b", "c")], "1 of 2 cluster ids are ids of records, as in pairs of records"),
+        ([("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")], "2 duplicates, .*; 1 of them repeat an earlier row"),
         (
             [("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
             "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id",
         ),
         ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'; 'a' is in 'x', 'y': keep one row"),
     ],
-)
+)  # fmt: skip
 def test_why_records_are_repeated(rows, message):
     with pytest.raises(eb.DataError, match=message):
         Clustering.of(pd.DataFrame(rows, columns=["r", "c"]))

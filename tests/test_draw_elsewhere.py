@@ -330,18 +330,12 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        (
-            [("a", "x"), ("b", None)],
-            "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'",
-        ),
-        (
-            [("a", "x"), (None, "x")],
-            "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'",
-        ),
+        ([("a", "x"), ("b", None)], "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'"),
+        ([("a", "x"), (None, "x")], "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'"),
         ([("a", "x"), ("a", "x")], "1 duplicates, such as 'a'"),
         ([], "the prediction has no record"),
     ],
-)
+)  # fmt: skip
 def test_what_a_scan_refuses(rows, message, tmp_path):
     table = pa.table(
         {n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("record", "cluster"))}

@@ -283,19 +283,11 @@ BEYOND = pd.concat([LABELS, pd.Series("e1", TABLE.record[~OLD].to_numpy()[:2])])
         (LABELS, [1, 2], "ids of the prediction are of type string, those of the frame of type integer"),
         (LABELS, ["a", "b"], "labelled records are outside the frame"),
         ({"gone": "e"}, ["gone"], "no record of the prediction is in the frame"),
-        (
-            BEYOND,
-            INSIDE,
-            f"2 of {len(BEYOND)} labelled records are outside the frame, such as '{BEYOND.index[-2]}'",
-        ),
-        (
-            LABELS,
-            pd.DataFrame({"a": INSIDE, "b": 1, "c": 1}),
-            "give its column of record ids; it has 'a', 'b', 'c'",
-        ),
+        (BEYOND, INSIDE, f"2 of {len(BEYOND)} labelled records are outside the frame, such as '{BEYOND.index[-2]}'"),
+        (LABELS, pd.DataFrame({"a": INSIDE, "b": 1, "c": 1}), "give its column of record ids; it has 'a', 'b', 'c'"),
         (LABELS, 7, "not int"),
     ],
-)
+)  # fmt: skip
 def test_frames_that_cannot_be_used(labels, frame, message):
     for count in (eb.measure, scan):
         with pytest.raises(eb.DataError, match=message):

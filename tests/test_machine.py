@@ -134,20 +134,14 @@ ONE = table_of(("a", "b", 0.9))
         ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
         ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': a record that is alone"),
         ((ONE, ["b"]), "1 of 1 drawn records have no answer"),
-        (
-            (table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]),
-            "1 records of column 'drawn' were not drawn, such",
-        ),
+        ((table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]), "1 records of column 'drawn' were not drawn, such"),
         ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),
         ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
         ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
-        (
-            (table_of((1, "b", 1)), [1]),
-            "record ids are of types integer and string|all strings or all integers",
-        ),
+        ((table_of((1, "b", 1)), [1]), "record ids are of types integer and string|all strings or all integers"),
         ((ONE, [1]), "record ids are of types integer and string"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said(arguments, message):
     with pytest.raises(eb.DataError, match=message):
         machine_labels(*arguments)

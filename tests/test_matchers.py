@@ -191,15 +191,9 @@ def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (
-            "estimate own.csv:customer,grp truth.csv --cluster name",
-            "--cluster and what stands behind the file",
-        ),
+        ("estimate own.csv:customer,grp truth.csv --cluster name", "--cluster and what stands behind the file"),
         ("estimate edges.csv@2 truth.csv --threshold 3", "--threshold and what stands behind the file"),
-        (
-            "clusters edges.csv:customer_l,customer_r,match_weight@2 --left name_l",
-            "--left and what stands behind",
-        ),
+        ("clusters edges.csv:customer_l,customer_r,match_weight@2 --left name_l", "--left and what stands behind"),
         ("clusters edges.csv:customer_l@2", "a link has two records: name the columns of both"),
         ("clusters edges.csv --edges --left customer_l", "a link has two records: name the columns of both"),
         ("clusters own.csv:a,b,c,d", "takes three columns behind its name at most"),
@@ -207,17 +201,11 @@ def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
         ("estimate own.csv:grp truth.csv@0.5", "truth.csv takes 2 columns behind its name, not @0.5"),
         ("estimate own.csv:grp truth.csv:nope,person", "has no column 'nope'"),
         ("clusters edges.csv@2 --records own.csv:nope", "own.csv has no column 'nope'"),
-        (
-            "impact own.csv:grp truth.csv --attributes own.csv:nope --feature n=name:distinct",
-            "has no column 'nope'",
-        ),
+        ("impact own.csv:grp truth.csv --attributes own.csv:nope --feature n=name:distinct", "has no column 'nope'"),
         ("estimate own.csv:shop+customer,grp truth.csv", "has no column 'shop'"),
-        (
-            "estimate own.csv:customer,grp truth.csv --memory-limit 1GB --cluster name",
-            "--cluster and what stands",
-        ),
+        ("estimate own.csv:customer,grp truth.csv --memory-limit 1GB --cluster name", "--cluster and what stands"),
     ],
-)
+)  # fmt: skip
 def test_what_stands_behind_a_file_is_heeded_or_refused(files, call, said):
     design = [] if call.startswith("clusters") else ["-d", "uniform-clusters"]
     assert said in refused(*call.split(), *design)

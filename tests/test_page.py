@@ -545,20 +545,14 @@ def test_a_missing_file_is_refused(tmp_path):
         (lambda t: t.iloc[:0], "no tasks"),
         (lambda t: t.assign(task=t["task"].astype(str)), "must be integers"),
         (lambda t: t.assign(role=t["role"].replace("cluster", "home")), "10 rows .* such as 'home'"),
-        (
-            lambda t: t[t["role"] != "drawn"],
-            "10 tasks do not have one drawn record each, such as task 1 with 0",
-        ),
-        (
-            lambda t: pd.concat([t, t.iloc[[1, 1]]]),
-            "2 rows repeat a record of their task, such as 'r1' in task 1",
-        ),
+        (lambda t: t[t["role"] != "drawn"], "10 tasks do not have one drawn record each, such as task 1 with 0"),
+        (lambda t: pd.concat([t, t.iloc[[1, 1]]]), "2 rows repeat a record of their task, such as 'r1' in task 1"),
         (lambda t: t.assign(record=t["record"].where(t["record"] != "r1")), "1 of 50 are missing"),
         (lambda t: t.assign(same="y"), "hold answers in 50 cells"),
         (lambda t: pd.concat([t, t[["name"]]], axis=1), "columns 'name' twice"),
         (lambda t: t.to_dict(), "tasks are a DataFrame"),
     ],
-)
+)  # fmt: skip
 def test_other_tables_of_tasks_are_refused(change, said):
     with pytest.raises(DataError, match=said):
         labelling_page(change(tasks_of(population())), "Ada", PRINT)

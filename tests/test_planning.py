@@ -362,43 +362,25 @@ PILOT = pilots("records", 50, 1)[0]
     [
         (lambda: forecast(PILOT, [], DESIGNS), "no metric is asked for"),
         (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s),
-            "costs must be 0 or more and finite; 50 of 50",
-        ),
-        (
-            lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS),
-            "a pilot of 1 draws gives no variance",
-        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 50 of 50"),
+        (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
         (lambda: forecast(PILOT, METRICS, DESIGNS).table(0), "half widths must be above 0 and finite, not 0"),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]),
-            "must be above 0 and finite",
-        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),
         (
             lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1, 0.5, 0.1, 99.0]),
             "b3-recall lies between 0 and 1, so that a half width of 0.5 says nothing: write 0.02 for 2",
         ),
         (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1]), "2 half widths for 5 metrics"),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS).table(0.1, 1.5),
-            "level must lie strictly between 0 and 1",
-        ),
-        (
-            lambda: forecast(PILOT, METRICS, DESIGNS).designs["records"].half_widths(1, 0.9),
-            "1 draws: 2 or more are needed",
-        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).table(0.1, 1.5), "level must lie strictly between 0 and 1"),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).designs["records"].half_widths(1, 0.9), "1 draws: 2 or more are needed"),
         (
             lambda: forecast(PILOT, METRICS, DESIGNS).designs["distinct clusters"].half_widths(K + 1, 0.9),
             f"{K + 1} draws: 2 or more are needed, {K} at most",
         ),
         (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
-        (
-            lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}),
-            "probability must be positive and finite",
-        ),
+        (lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}), "probability must be positive and finite"),
     ],
-)
+)  # fmt: skip
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

@@ -317,17 +317,11 @@ def flawless(metric, prediction=CLEAN, engines=None, **options):
     ("metric", "said"),
     [
         ("pairwise-precision", "showed a false link; with {} confidence at least {} of the links that the "),
-        (
-            "pairwise-recall",
-            "showed a missed link; with {} confidence at least {} of the true links are found.",
-        ),
+        ("pairwise-recall", "showed a missed link; with {} confidence at least {} of the true links are found."),
         ("b3-recall", "lowers b3-recall; with {} confidence b3-recall is at least {}."),
-        (
-            "cluster-precision",
-            "lowers cluster-precision; with {} confidence cluster-precision is at least {}.",
-        ),
+        ("cluster-precision", "lowers cluster-precision; with {} confidence cluster-precision is at least {}."),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, said, level):
     """The other end is the one of the table, digit by digit: the table has .xyz, and the sentence xy.z %."""
@@ -588,24 +582,12 @@ def test_records_need_their_columns():
 @pytest.mark.parametrize(
     ("design", "said"),
     [
-        (
-            eb.UniformRecords(),
-            "8 records were drawn at random on Monday, each with the same chance, and labelled",
-        ),
-        (
-            eb.UniformClusters(),
-            "8 entities were drawn at random on Monday, each with the same chance, and labelled",
-        ),
-        (
-            eb.DistinctEntities(9),
-            "draws were made at random on Monday by the design DistinctEntities, and labelled",
-        ),
-        (
-            eb.design.Responding(eb.UniformRecords(), [True] * 8 + [False]),
-            "records were drawn at random on Monday, each",
-        ),
+        (eb.UniformRecords(), "8 records were drawn at random on Monday, each with the same chance, and labelled"),
+        (eb.UniformClusters(), "8 entities were drawn at random on Monday, each with the same chance, and labelled"),
+        (eb.DistinctEntities(9), "draws were made at random on Monday by the design DistinctEntities, and labelled"),
+        (eb.design.Responding(eb.UniformRecords(), [True] * 8 + [False]), "records were drawn at random on Monday, each"),
     ],
-)
+)  # fmt: skip
 def test_what_was_done_is_a_sentence(design, said):
     drawn = eb.Sample(sample([]).units, design)
     engines = {"one": Taylor()}

@@ -402,10 +402,7 @@ def test_populations_that_do_not_fit():
         (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
         (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0 and finite, not 0.0"),
         (lambda: NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
-        (
-            lambda: NegativeBinomial(1.0, -1.0),
-            "dispersion of NegativeBinomial must be above 0 and finite, not -1.0",
-        ),
+        (lambda: NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0 and finite, not -1.0"),
         (lambda: PitmanYor(1.0, 1.0), "discount of PitmanYor"),
         (lambda: PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
         (lambda: PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
@@ -421,13 +418,10 @@ def test_populations_that_do_not_fit():
         (lambda: SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
         (lambda: SizeDependent(0.0, np.inf), "slope of SizeDependent"),
         (lambda: sim.RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
-        (
-            lambda: sim.RareErrors(4).apply(np.arange(3), rng()),
-            "RareErrors needs 4 entities, but there are 3",
-        ),
+        (lambda: sim.RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
         (lambda: Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
     ],
-)
+)  # fmt: skip
 def test_bad_parameters_say_so(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

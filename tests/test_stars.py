@@ -79,25 +79,13 @@ def test_ids_of_two_sources_are_drawn_labelled_and_read_back(name, tmp_path):
         ([("a", "b", 1), ("b", "a", 0)], ["a"], {("a", "b", Flaw.CONTRADICTED)}),
         ([("a", "b", None)], ["a"], {("a", "b", Flaw.UNANSWERED)}),
         ([("a", "b", None), ("b", "a", 1)], ["a"], set()),
-        (
-            [("a", "x", 1), ("b", "x", 1)],
-            ["a", "b"],
-            {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)},
-        ),
-        (
-            [("a", "x", 1), ("b", "x", 1), ("a", "b", 0)],
-            ["a", "b"],
-            {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)},
-        ),
+        ([("a", "x", 1), ("b", "x", 1)], ["a", "b"], {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)}),
+        ([("a", "x", 1), ("b", "x", 1), ("a", "b", 0)], ["a", "b"], {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)}),
         ([("a", "b", 1), ("a", "x", 1), ("x", "b", 0)], ["a", "b"], {("b", "x", Flaw.INTRANSITIVE)}),
-        (
-            [("a", "b", 1), ("b", "c", 1), ("a", "c", 0)],
-            ["a", "b", "c"],
-            {("a", "c", Flaw.INTRANSITIVE), ("c", "a", Flaw.INTRANSITIVE)},
-        ),
+        ([("a", "b", 1), ("b", "c", 1), ("a", "c", 0)], ["a", "b", "c"], {("a", "c", Flaw.INTRANSITIVE), ("c", "a", Flaw.INTRANSITIVE)}),
         ([("a", "b", 1), ("a", "x", 1)], ["a", "b"], set()),
     ],
-)
+)  # fmt: skip
 def test_contradictions_are_told_and_stop_the_labels(rows, sampled, flaws):
     stars = read_stars(table(*rows), sampled)
     assert seen(stars) == flaws

@@ -684,16 +684,10 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
         (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
         (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
         (["--min", "b4=0.5"], "no metric 'b4'"),
-        (
-            ["--min-recall", "1.5"],
-            "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5",
-        ),
-        (
-            ["--min-recall", ".5", "--min", "pairwise-recall=0.6"],
-            "1 metrics have two minima, such as 'pairwise-recall'",
-        ),
+        (["--min-recall", "1.5"], "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5"),
+        (["--min-recall", ".5", "--min", "pairwise-recall=0.6"], "1 metrics have two minima, such as 'pairwise-recall'"),
     ],
-)
+)  # fmt: skip
 def test_the_shell_refuses_other_minima(folder, options, problem):  # noqa: F811
     assert problem in refused(*CHECK, *options)
 
