@@ -166,26 +166,12 @@ def sampled(entities, design, **how):
         (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
         (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
         (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
-        (
-            lambda: sampled(
-                "xyzuv",
-                eb.design.Calibrated(eb.UniformClusters(), eb.design.calibration.links_by_size, fewest=0),
-            ),
-            "the chance of an entity is no known function of its size",
-        ),
-        (
-            lambda: eb.Sample(
-                eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON),
-                eb.UniformClusters(),
-            ),
-            "use Missing.OMIT",
-        ),
-        (
-            lambda: eb.Sample(
-                eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()
-            ),
-            "use Missing.OMIT",
-        ),
+        (lambda: sampled("xyzuv", eb.design.Calibrated(eb.UniformClusters(), eb.design.calibration.links_by_size, fewest=0)),
+            "the chance of an entity is no known function of its size"),
+        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
+            "use Missing.OMIT"),
+        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
+            "use Missing.OMIT"),
     ],
 )  # fmt: skip
 def test_samples_that_a_size_model_refuses(sample, message):

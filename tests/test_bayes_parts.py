@@ -290,15 +290,11 @@ def unlike(name, value):
         (unlike("own", lambda d: d["sizes"]), "no data are called 'sizes'; a part receives size, width, x, basis"),
         (unlike("own", lambda d: pm.Normal.dist(d["x"])), "Law depends on a random variable outside its model"),
         (unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")), "Law depends on the shared variables mine"),
-        (
-            unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
-            "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors",
-        ),
+        (unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
+            "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors"),
         (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law returns 'log_flawless' alone: return it as `flawless` makes it"),
-        (
-            unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
-            "the log density of Law is -inf where its sampler starts",
-        ),
+        (unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
+            "the log density of Law is -inf where its sampler starts"),
     ],
 )  # fmt: skip
 def test_a_part_that_breaks_its_contract(quantities, message, anew):

@@ -14,21 +14,9 @@ from erbayes.units.lookup import CHUNK, look_up
 
 pytestmark = pytest.mark.lowest
 STRINGS = [
-    "",
-    "\0",
-    "\0\0",
-    "a",
-    "a\0",
-    "12345678",
-    "12345678\0",
-    "123456789",
-    "x" * 64,
-    "x" * 63,
-    "é" * 32,
-    "漢字",
-    "🙂",
-    " ",
-]
+    "", "\0", "\0\0", "a", "a\0", "12345678", "12345678\0", "123456789", "x" * 64, "x" * 63, "é" * 32,
+    "漢字", "🙂", " ",
+]  # fmt: skip
 
 
 def kinds(ids):
@@ -187,20 +175,13 @@ SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
     "pairs, options, message",
     [
         (SCORED, {}, "is each row a link, or is 'p' a score or an answer"),
-        (
-            SCORED,
-            {"score": "p"},
-            "without a threshold, scores 'p' of any size would be links; give the least score",
-        ),
+        (SCORED, {"score": "p"}, "without a threshold, scores 'p' of any size would be links; give the least score"),
         (SCORED, {"score": "p", "threshold": np.nan}, "threshold must be a number, not nan"),
         (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
         (SCORED, {"score": "q", "threshold": 0.5}, "has no column 'q'; it has 'l', 'r', 'p'"),
         (SCORED.assign(p=[None, 0.1]), {"score": "p", "threshold": 0.5}, "1 of 2 scores 'p' are missing"),
-        (
-            SCORED.assign(p=["match", "non-match"]),
-            {"score": "p", "threshold": 0.5},
-            "scores 'p' must be numbers, not such as 'match', 'non-match'",
-        ),
+        (SCORED.assign(p=["match", "non-match"]), {"score": "p", "threshold": 0.5},
+            "scores 'p' must be numbers, not such as 'match', 'non-match'"),
         (SCORED[["l", "p"]], {"score": "p", "threshold": 0.5}, "it is not clear which have both records"),
         (SCORED[["l", "r"]], {"records": ["a", "b"]}, "1 of 3 records in the pairs are not among all .* 'c'"),
         (SCORED[["l", "r"]], {"records": ["x", "y"]}, "3 of 3 records in the pairs are not among all"),
@@ -210,7 +191,7 @@ SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
         (SCORED[["l", "r"]].assign(r=["a", None]), {}, "column 'r' of the pairs: 1 of 2 are missing"),
         ({"a": "b"}, {}, "pairs: expected a DataFrame or an Arrow table, not dict"),
     ],
-)
+)  # fmt: skip
 def test_pairs_that_do_not_say_what_is_a_link(pairs, options, message):
     with pytest.raises(eb.DataError, match=message):
         Clustering.from_pairs(pairs, **options)
@@ -276,16 +257,12 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        (
-            [("a", "x"), ("b", "x"), ("a", "x")],
-            "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped",
-        ),
+        ([("a", "x"), ("b", "x"), ("a", "x")],
+            "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped"),
         ([("a", "b"), ("a", "c"), ("b", "c")], "1 of 2 cluster ids are ids of records, as in pairs of records"),
         ([("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")], "2 duplicates, .*; 1 of them repeat an earlier row"),
-        (
-            [("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
-            "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id",
-        ),
+        ([("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
+            "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id"),
         ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'; 'a' is in 'x', 'y': keep one row"),
     ],
 )  # fmt: skip

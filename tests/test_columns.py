@@ -254,59 +254,25 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         "interval_score interval_score_mcse",
     ),
     "Study.failures": (lambda: two_estimators().failures(), "population plan n estimator metric reason runs"),
-    "Study.rounded": (
-        lambda: two_estimators().rounded(),
-        "population plan n estimator metric failures bias rmse coverage width",
-    ),
-    "ByDomain.against_rest": (
-        lambda: domains.by_domain(sample(), GROUP, P).against_rest(),
-        "difference metric estimate se df lower upper level kind",
-    ),
-    "ByDomain.balance": (
-        lambda: domains.by_domain(sample(), GROUP, P, prediction=PREDICTION).balance(),
-        "estimate se df known ratio",
-    ),
-    "ByDomain.differences": (
-        lambda: domains.by_domain(sample(), GROUP, P).differences(),
-        "difference metric estimate se df lower upper level kind",
-    ),
-    "Comparison.differences": (
-        lambda: make_pair().differences(),
-        "difference metric estimate se df lower upper level kind",
-    ),
-    "Comparison.levels": (
-        lambda: make_pair().levels(),
-        "prediction metric estimate se df lower upper level kind",
-    ),
-    "Curve.best": (
-        lambda: make_curve().best(P),
-        "metric threshold estimate se df lower upper n_eff level kind",
-    ),
-    "Curve.loss": (
-        lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1),
-        "threshold loss lower upper best regret",
-    ),
+    "Study.rounded": (lambda: two_estimators().rounded(), "population plan n estimator metric failures bias rmse coverage width"),
+    "ByDomain.against_rest": (lambda: domains.by_domain(sample(), GROUP, P).against_rest(),
+        "difference metric estimate se df lower upper level kind"),
+    "ByDomain.balance": (lambda: domains.by_domain(sample(), GROUP, P, prediction=PREDICTION).balance(), "estimate se df known ratio"),
+    "ByDomain.differences": (lambda: domains.by_domain(sample(), GROUP, P).differences(),
+        "difference metric estimate se df lower upper level kind"),
+    "Comparison.differences": (lambda: make_pair().differences(), "difference metric estimate se df lower upper level kind"),
+    "Comparison.levels": (lambda: make_pair().levels(), "prediction metric estimate se df lower upper level kind"),
+    "Curve.best": (lambda: make_curve().best(P), "metric threshold estimate se df lower upper n_eff level kind"),
+    "Curve.loss": (lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1), "threshold loss lower upper best regret"),
     "Grouping.table": (make_groups, "records pieces units"),
-    "LabelledPairs.bands": (
-        lambda: make_pairs(eb.pairs.estimate).bands(),
-        "band pairs labelled right cannot_tell share lower upper",
-    ),
+    "LabelledPairs.bands": (lambda: make_pairs(eb.pairs.estimate).bands(), "band pairs labelled right cannot_tell share lower upper"),
     "LabelledPairs.recall_of_all": (make_recall, "metric estimate se lower upper level"),
     "Labels.agreement": (lambda: make_labels().agreement(), "annotators tasks share estimate lower upper"),
-    "Labels.annotators": (
-        lambda: make_labels().annotators(),
-        "annotator, tasks, records refused, candidates accepted, ids added, controls, controls missed, "
-        "median seconds",
-    ),
-    "Labels.disputed": (
-        lambda: make_labels().disputed(),
-        "task, record, role, name, answer of A, answer of B, same, cannot_tell",
-    ),
+    "Labels.annotators": (lambda: make_labels().annotators(),
+        "annotator, tasks, records refused, candidates accepted, ids added, controls, controls missed, median seconds"),
+    "Labels.disputed": (lambda: make_labels().disputed(), "task, record, role, name, answer of A, answer of B, same, cannot_tell"),
     "Labels.records": (lambda: make_labels().records(), "record entity cluster name"),
-    "Labels.summary": (
-        lambda: make_labels().summary(),
-        "annotator, tasks, answered, cannot tell, incomplete, unanswered",
-    ),
+    "Labels.summary": (lambda: make_labels().summary(), "annotator, tasks, answered, cannot tell, incomplete, unanswered"),
     "Annotator.draw": (lambda: Annotator().draw(2, 1), "missed kept added"),
     "AnnotatorPair.span": (
         lambda: make_two().span(
@@ -315,63 +281,28 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         ),
         "metric lenient strict lower upper",
     ),
-    "AnnotatorPair.disagreements": (
-        lambda: make_two().disagreements(),
-        "mention cluster kind records links examples",
-    ),
-    "ScoredEdges.bands": (
-        lambda: make_pairs(eb.pairs.scored_edges).bands(),
-        "band pairs labelled right cannot_tell share lower upper",
-    ),
-    "Units.table": (
-        lambda: sample().units.table(),
-        " ".join(column.name for column in COUNTED if column.identified(sample().units)),
-    ),
+    "AnnotatorPair.disagreements": (lambda: make_two().disagreements(), "mention cluster kind records links examples"),
+    "ScoredEdges.bands": (lambda: make_pairs(eb.pairs.scored_edges).bands(), "band pairs labelled right cannot_tell share lower upper"),
+    "Units.table": (lambda: sample().units.table(), " ".join(column.name for column in COUNTED if column.identified(sample().units))),
     "aggregated": (lambda: causes.aggregated(sample(), pd.DataFrame({"age": LABELS})), "age"),
     "answers": (lambda: labels.answers({1: "x", 2: "x", 3: "y"}, [2]), "mention record"),
-    "grid": (
-        lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
-        "missed kept added metric estimate lower upper",
-    ),
-    "tipping": (
-        lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2),
-        "tipping_point prior_mean",
-    ),
+    "grid": (lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
+        "missed kept added metric estimate lower upper"),
+    "tipping": (lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2), "tipping_point prior_mean"),
     "balance": (lambda: eb.balance(sample()), "estimate se known ratio"),
     "by_text": (lambda: labels.by_text(make_drawn(), NAMES), "record candidate score why"),
-    "customers": (
-        lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1),
-        "given family born city email phone person",
-    ),
-    "draw_pairs": (
-        lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
-        "left right band pairs same",
-    ),
+    "customers": (lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1), "given family born city email phone person"),
+    "draw_pairs": (lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2), "left right band pairs same"),
     "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),
     "from_clustering": (lambda: labels.from_clustering(make_drawn(), LABELS), "record candidate score why"),
-    "from_pairs": (
-        lambda: labels.from_pairs(make_drawn(), make_neighbours(), "score"),
-        "record candidate score why",
-    ),
-    "influence": (
-        lambda: eb.influence(sample(), P),
-        "records pieces missing wrong foreign_links draws influence variance_share",
-    ),
-    "interleaved": (
-        lambda: labels.interleaved(*[labels.from_clustering(make_drawn(), LABELS)] * 2),
-        "record candidate score why",
-    ),
+    "from_pairs": (lambda: labels.from_pairs(make_drawn(), make_neighbours(), "score"), "record candidate score why"),
+    "influence": (lambda: eb.influence(sample(), P), "records pieces missing wrong foreign_links draws influence variance_share"),
+    "interleaved": (lambda: labels.interleaved(*[labels.from_clustering(make_drawn(), LABELS)] * 2), "record candidate score why"),
     "read_answers": (read_page, "task record role same cannot_tell note annotator seconds"),
-    "review": (
-        lambda: causes.review(sample(), P, pd.DataFrame({"name": LABELS})),
-        "unit influence record piece cluster_size name",
-    ),
+    "review": (lambda: causes.review(sample(), P, pd.DataFrame({"name": LABELS})), "unit influence record piece cluster_size name"),
     "tasks": (lambda: labels.tasks(make_drawn(), NAMES), "task record role name same cannot_tell"),
-    "worst_cases": (
-        lambda: labels.worst_cases(make_unresolved(), "b3-recall"),
-        "estimate all_wrong all_right lower upper level",
-    ),
-}
+    "worst_cases": (lambda: labels.worst_cases(make_unresolved(), "b3-recall"), "estimate all_wrong all_right lower upper level"),
+}  # fmt: skip
 """Every other table: its example, and its columns with spaces, or with commas if a column has two words."""
 PASSED_ON = re.compile(r"erbayes\.(large|datasets|labels\.drawing\.plans)\b")
 """Rooms whose tables are listed below, or are rows of other people's files, or go from a room to the next."""

@@ -117,11 +117,8 @@ def test_the_score_may_be_any_column_that_is_named():
         (WEIGHTS, None, "do not name records that no edge has: .*records=ids"),
         ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
         (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
-        (
-            WEIGHTS.rename(columns={"weight": "w"}).assign(x=[2, 3, 5, 4]),
-            ALL,
-            "it is not clear which has the scores; say which: score='w' .FILE:l,r,w.; say which: score='x'",
-        ),
+        (WEIGHTS.rename(columns={"weight": "w"}).assign(x=[2, 3, 5, 4]), ALL,
+            "it is not clear which has the scores; say which: score='w' .FILE:l,r,w.; say which: score='x'"),
         (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
         (WEIGHTS.assign(weight=[1, np.nan, 2, np.nan]), ALL, "2 of 4 scores 'weight' are missing: leave these rows out"),
         (WEIGHTS.assign(weight=list("abcd")), ALL, "scores 'weight' must be numbers, not such as 'a', 'b', 'c'"),

@@ -320,15 +320,9 @@ def test_pyarrow_and_pandas_read_plain_text_alike():
     """Random texts, in which gaps, blanks, leading zeros, words for nothing and ends of lines meet."""
     rng = np.random.default_rng(5)
     cells = [
-        "",
-        " ",
-        *"007 NA nan null é".split(),
-        " a",
-        "a ",
-        *"1e400 -1 # ' \\".split(),
-        "\t",
+        "", " ", *"007 NA nan null é".split(), " a", "a ", *"1e400 -1 # ' \\".split(), "\t",
         *"true 2020-01-01 a,b".split(),
-    ]
+    ]  # fmt: skip
     for trial in range(400):
         end, last = str(rng.choice(["\n", "\r\n"])), rng.integers(2)
         rows = rng.choice(cells[: len(cells) - 1 + trial % 2], (rng.integers(0, 6), 2 + trial % 2))

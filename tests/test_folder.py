@@ -26,19 +26,10 @@ from erbayes.labels.reading.faults import HARMLESS, Fault, State
 pytestmark = pytest.mark.slow
 
 HOSTILE = [
-    "=1+1",
-    '=HYPERLINK("http://x";"y")',
-    "+49 30",
-    *"-5 @SUM(A1) ＝1".split(),
-    "\t=1",
-    " =1",
+    "=1+1", '=HYPERLINK("http://x";"y")', "+49 30", *"-5 @SUM(A1) ＝1".split(), "\t=1", " =1",
     *"'=1 ''=1 'x ' 007 7 7.0 1E5 2020-01-01 1/2 .5 12345678901234567890 TRUE nan #N/A a,b;c q\"u\"".split(),
-    "two\nlines",
-    " blanks ",
-    "é名\u202e",
-    *"</script><b> __proto__ y".split(),
-    "r 1",
-]
+    "two\nlines", " blanks ", "é名\u202e", *"</script><b> __proto__ y".split(), "r 1",
+]  # fmt: skip
 """Ids that a spreadsheet program, a CSV reader or a browser may take for something else."""
 CONTROL = ["a\rb", "a\x00b", "a\x1b[2J"]
 """Ids that CSV holds and XLSX does not."""
@@ -990,20 +981,8 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
 
 
 ANYTHING = [
-    None,
-    "x",
-    [],
-    {},
-    -1,
-    0.3,
-    1e308,
-    float("nan"),
-    10**30,
-    True,
-    [1, 999],
-    {"A": "x"},
-    {"../A": [1]},
-]
+    None, "x", [], {}, -1, 0.3, 1e308, float("nan"), 10**30, True, [1, 999], {"A": "x"}, {"../A": [1]},
+]  # fmt: skip
 """Values of another kind, and numbers that are out of the way."""
 PLANS_OF_OTHERS = [
     {"name": n} for n in ("uniform-records", "predicted-clusters", "given-chances", "stratified", {})

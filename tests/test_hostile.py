@@ -371,10 +371,8 @@ AS_IF = {
     "strata of a Series": (lambda: by(eb.Stratified(STRATA, pd.Series({0: 3, 1: 1}))), by(eb.Stratified(STRATA, {0: 3, 1: 1}))),
     "weights in another order": (lambda: by(eb.KnownWeights(WEIGHTS[::-1])), by(eb.KnownWeights(WEIGHTS))),
     "weights as text": (lambda: by(eb.KnownWeights(WEIGHTS.astype(str))), by(eb.KnownWeights(WEIGHTS))),
-    "chances in another order": (
-        lambda: by(eb.WeightedRecords(pd.Series([*"xyz"]), pd.Series([0.3, 0.2, 0.1], [2, 1, 0]))),
-        by(eb.WeightedRecords([*"xyz"], [0.1, 0.2, 0.3])),
-    ),
+    "chances in another order": (lambda: by(eb.WeightedRecords(pd.Series([*"xyz"]), pd.Series([0.3, 0.2, 0.1], [2, 1, 0]))),
+        by(eb.WeightedRecords([*"xyz"], [0.1, 0.2, 0.3]))),
     "chances of one index with repeats": (
         lambda: by(eb.WeightedRecords(pd.Series([*"xxyz"], [7, 7, 8, 9]), pd.Series([0.1, 0.1, 0.2, 0.3], [7, 7, 8, 9]))),
         by(eb.WeightedRecords([*"xxyz"], [0.1, 0.1, 0.2, 0.3])),

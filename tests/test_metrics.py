@@ -69,18 +69,11 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
 @pytest.mark.parametrize(
     "function",
     [
-        eb.estimate,
-        eb.compare,
-        eb.engine.taylor,
-        eb.engine.jackknife,
-        eb.engine.naive,
-        eb.alarms,
-        bootstrap,
-        side_by_side,
-        report,
+        eb.estimate, eb.compare, eb.engine.taylor, eb.engine.jackknife, eb.engine.naive, eb.alarms,
+        bootstrap, side_by_side, report,
     ],
     ids=lambda function: function.__name__,
-)
+)  # fmt: skip
 def test_signatures_fit_into_a_tooltip(function):
     assert signature(function).parameters["metrics"].default is eb.metrics.DEFAULT_METRICS
     assert "= DEFAULT_METRICS" in str(signature(function))

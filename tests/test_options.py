@@ -152,15 +152,9 @@ def test_every_shared_option_is_read():
     room = Path(commands.__file__).parent
     code = "\n".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
     classes = [
-        inputs.One,
-        inputs.Several,
-        designs.Drawing,
-        predictions.LinkOptions,
-        analyses.MetricOptions,
-        analyses.Minima,
-        domains.Domains,
-        printing.Printing,
-    ]
+        inputs.One, inputs.Several, designs.Drawing, predictions.LinkOptions, analyses.MetricOptions,
+        analyses.Minima, domains.Domains, printing.Printing,
+    ]  # fmt: skip
     declared = {field.name for one in classes for field in fields(one)}
     assert len(declared) > 25
     assert not sorted(name for name in declared if not re.search(rf"\.{name}\b", code))

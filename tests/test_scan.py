@@ -32,19 +32,9 @@ duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 OF_ONE = [policy for policy in eb.Missing if policy is not eb.Missing.COMMON]
 """Policies for the records that one prediction is missing."""
 NASTY = [
-    "it's",
-    'say "x"',
-    "back\\slash",
-    "a'; DROP TABLE p; --",
-    "é",
-    "漢字",
-    "",
-    " ",
-    *"%s :name ? $1".split(),
-    "\n",
-    *"*/ CHR(39) NULL NaN 007 7 1e3 - ` ';-- \\' 🙂".split(),
-    "\t",
-]
+    "it's", 'say "x"', "back\\slash", "a'; DROP TABLE p; --", "é", "漢字", "", " ",
+    *"%s :name ? $1".split(), "\n", *"*/ CHR(39) NULL NaN 007 7 1e3 - ` ';-- \\' 🙂".split(), "\t",
+]  # fmt: skip
 
 
 def hostile(codes, prefix=""):
@@ -349,10 +339,8 @@ def broken(records, clusters, **options):
         (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k'"),
         (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k'"),
         (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"]), r"1 duplicates, such as 'k'"),
-        (
-            broken(["a", "k"], ["x", "x"]),
-            "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on: missing=",
-        ),
+        (broken(["a", "k"], ["x", "x"]),
+            "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on: missing="),
         (
             broken(["A", "b ", "a"], ["x", "y", "x"]),
             r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks, or in the form of Unicode only, such as 'b '",
@@ -371,21 +359,15 @@ def broken(records, clusters, **options):
         (broken(["a"], ["x"], columns=Columns("no")), r"the prediction has no column 'no'; it has 'r', 'c'"),
         (broken(["a"], ["x"], columns=Columns("r", "r")), r"one column cannot serve twice: 'r', 'r'"),
         (broken(["a"], ["x"], database=DuckDB(memory_limit="9" * 30 + "GB")), r"DuckDB does not start"),
-        (
-            lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
-            r"the prediction needs a column of records and one of clusters; it has 'r'; name them",
-        ),
+        (lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
+            r"the prediction needs a column of records and one of clusters; it has 'r'; name them"),
         (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
-        (
-            lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}),
-            r"the prediction has 2 columns 'r'|one column cannot serve",
-        ),
+        (lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}),
+            r"the prediction has 2 columns 'r'|one column cannot serve"),
         (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
         (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
-        (
-            lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
-            r"the prediction needs a column of records and one of clusters; name them",
-        ),
+        (lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
+            r"the prediction needs a column of records and one of clusters; name them"),
         (lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, Columns("r", "c")), r"record ids .* not float"),
     ],
 )  # fmt: skip

@@ -285,20 +285,15 @@ def test_links_inside_two_of_four_groups_are_refused():
     "change, message",
     [
         ({"group": "land"}, "has no column 'land'; it has 'record', 'country'"),
-        (
-            {"source": pd.DataFrame({"record": ["r1", "r1"], "country": ["FR", "US"]})},
-            "1 records have several",
-        ),
+        ({"source": pd.DataFrame({"record": ["r1", "r1"], "country": ["FR", "US"]})}, "1 records have several"),
         ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
-        (
-            {"source": pd.DataFrame({"country": ["FR", "US"], "nr": ["r1", "r2"]})},
-            "'country' is the column of the table of attributes that has the ids",
-        ),
+        ({"source": pd.DataFrame({"country": ["FR", "US"], "nr": ["r1", "r2"]})},
+            "'country' is the column of the table of attributes that has the ids"),
         ({"source": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
         ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
         ({"group": None}, "the column of groups is named by a text"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_attributes_is_said(change, message):
     prediction, labels, _ = population(1, lacking=0)
     attributes = variable(prediction).rename_axis("record").reset_index()

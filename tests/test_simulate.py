@@ -56,15 +56,9 @@ MECHANISMS = [
     sim.Chain((sim.Splits(0.5), sim.Merges(0.3))),
 ]
 PERFECT = [
-    sim.Misattribution(0.0),
-    sim.Splits(0.0),
-    sim.Merges(0.0),
-    Homonyms(0, 5),
-    Homonyms(2, 5, 0.0),
-    SizeDependent(-np.inf, 0.0),
-    sim.RareErrors(0),
-    sim.Chain(()),
-]
+    sim.Misattribution(0.0), sim.Splits(0.0), sim.Merges(0.0), Homonyms(0, 5), Homonyms(2, 5, 0.0),
+    SizeDependent(-np.inf, 0.0), sim.RareErrors(0), sim.Chain(()),
+]  # fmt: skip
 REFINE = [sim.Splits(0.5), SizeDependent(-1.0, 0.5)]
 COARSEN = [sim.Merges(0.5), Homonyms(3, 4), sim.RareErrors(6)]
 

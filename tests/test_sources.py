@@ -716,15 +716,9 @@ def test_the_shell_names_a_remedy_of_its_own_for_a_view(foreign):
     from erbayes.cli import app
 
     words = [
-        "draw",
-        foreign,
-        *"--table v -d uniform-records -n".split(),
-        1,
-        "--seed",
-        1,
-        "-o",
+        "draw", foreign, *"--table v -d uniform-records -n".split(), 1, "--seed", 1, "-o",
         foreign.parent / "d",
-    ]
+    ]  # fmt: skip
     found = CliRunner().invoke(app, [str(word) for word in words])
     assert found.exit_code == 2 and "make a table of its view" in found.stderr
     assert not (foreign.parent / "d").exists()

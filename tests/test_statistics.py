@@ -16,18 +16,9 @@ N = 200
 ROWS = pd.DataFrame({"size": np.minimum(R.zipf(2.0, N), 60).astype(float), "x": R.gamma(2, 3, N)})
 W = R.uniform(0.5, 2, N)
 TEXTS = (
-    "count",
-    "count(size>=2)",
-    "share(size>=2 and x<5)",
-    "mean(x)",
-    "total(x)",
-    "ratio(x, size)",
-    "gini",
-    "gini(x)",
-    "top(30)",
-    "top(0.05, x)",
-    "quantile_share(0.5, x)",
-)
+    "count", "count(size>=2)", "share(size>=2 and x<5)", "mean(x)", "total(x)", "ratio(x, size)",
+    "gini", "gini(x)", "top(30)", "top(0.05, x)", "quantile_share(0.5, x)",
+)  # fmt: skip
 
 
 def highest(x, w, k):

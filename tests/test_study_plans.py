@@ -94,19 +94,11 @@ PLANS = {
     "UniformEntities": UniformEntities(),
     "expand": by_chance(np.sqrt, lambda people, ids, p: Expanding(ids)),
     "BySize": by_chance(np.sqrt, lambda people, ids, p: d.BySize(np.sqrt, ids)),
-    "KnownWeights": by_chance(
-        np.sqrt, lambda people, ids, p: eb.KnownWeights(pd.Series(1 / p, people.units.ids)[ids.unique()], ids)
-    ),
-    "KnownSelection": by_chance(
-        np.sqrt, lambda people, ids, p: d.KnownSelection(pd.Series(p, people.units.ids)[ids.unique()], ids)
-    ),
-    "WeightedRecords": by_chance(
-        np.asarray, lambda people, ids, p: eb.WeightedRecords(ids, np.full(len(ids), 1 / 800), absolute=True)
-    ),
+    "KnownWeights": by_chance(np.sqrt, lambda people, ids, p: eb.KnownWeights(pd.Series(1 / p, people.units.ids)[ids.unique()], ids) ),
+    "KnownSelection": by_chance(np.sqrt, lambda people, ids, p: d.KnownSelection(pd.Series(p, people.units.ids)[ids.unique()], ids) ),
+    "WeightedRecords": by_chance(np.asarray, lambda people, ids, p: eb.WeightedRecords(ids, np.full(len(ids), 1 / 800), absolute=True) ),
     "DistinctEntities": by_chance(np.asarray, lambda people, ids, p: eb.DistinctEntities(len(ids))),
-    "Calibrated": by_chance(
-        np.asarray, lambda people, ids, p: d.Calibrated(eb.UniformRecords(ids), lambda units, draws: [RECORDS])
-    ),
+    "Calibrated": by_chance(np.asarray, lambda people, ids, p: d.Calibrated(eb.UniformRecords(ids), lambda units, draws: [RECORDS]) ),
     "UniformClusters": distinct(lambda people, ids: eb.UniformClusters(len(people.units), ids)),
     "Pooled": by_chance(
         np.asarray,
