@@ -7,7 +7,7 @@ import pytest
 
 from erbayes import Clustering, DataError
 from erbayes._internal.known_columns import JOIN
-from erbayes.units.columns import read_prediction
+from erbayes.units.columns import find_record, read_prediction
 from erbayes.units.reading import Named, Near
 
 SPLINK = "unique_id_l,unique_id_r,match_weight,match_probability"
@@ -282,3 +282,20 @@ def test_heads_of_clusters_are_told_by_half_of_the_ids():
 def test_the_word_for_no_match_makes_single_records():
     reading = read_prediction(table("rec,cl a,x b,x c,1 d,1"))
     assert Clustering.read(reading.separate("x")).sizes.tolist() == [1, 1, 2]
+
+
+def test_attributes_are_not_joined_by_the_number_of_the_row():
+    """A number of the row that another file has too is asked about; the name of the other file says which."""
+    rows = pd.DataFrame({"X": range(6), "customer": [3, 5, 1, 0, 2, 4], "country": list("aabbcc")})
+    near = Near({"id": pd.RangeIndex(6)})
+    with pytest.raises(
+        DataError, match="records are 'X' or 'customer', which both have ids of the other file"
+    ):
+        find_record(rows, near, "attributes")
+    assert find_record(rows, Near({"customer": pd.RangeIndex(6)}), "attributes") == "customer"
+    assert (
+        find_record(rows.assign(customer=[13, 15, 11, 10, 12, 14]), Near({"id": pd.Index([10, 12])}), "")
+        == "customer"
+    )
+    sources = pd.DataFrame({"country": list("aab"), "nr": ["1", "2", "1"], "source": list("ppq")})
+    assert find_record(sources, Near({"id": pd.Index([f"p{JOIN}1", f"q{JOIN}1"])}), "") == "nr"

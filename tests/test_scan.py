@@ -616,7 +616,7 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
         assert found.exit_code == 0, found.stderr
         assert rows_of(found) == rows_of(wanted)
         assert "; no duplicates among all record ids" in found.stderr
-    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
+    monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
     for name in ("p.parquet", "p.csv.gz"):
         found = shell(tmp_path / name, path)
         assert rows_of(found) == rows_of(wanted) and "scanned" in found.stderr
@@ -662,7 +662,7 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
     frame_of(prediction).to_csv(packed, index=False)
     wanted = rows_of(shell(parquet(frame_of(prediction), tmp_path), path))
-    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
+    monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
     found = shell(packed, path)
     scanned = shell(packed, path, "--memory-limit", "1GB").stderr.splitlines()
     assert rows_of(found) == wanted and found.stderr.splitlines()[1:] == scanned[2:]
@@ -712,7 +712,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large):
     monkeypatch.chdir(tmp_path)
     old, new, labels, _ = releases(tmp_path)
     if large:
-        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
+        monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
     found = shell(*args.split(), command="compare")
     assert found.exit_code == 0, found.stderr
     assert (
@@ -758,7 +758,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     monkeypatch.chdir(tmp_path)
     old, new, labels, _ = releases(tmp_path, gaps=True)
     if large:
-        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
+        monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
     found = shell(*args.split(), "--missing", "common", command="compare")
     assert found.exit_code == 0, found.stderr
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]

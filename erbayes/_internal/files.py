@@ -12,7 +12,7 @@ import threading
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from itertools import islice
@@ -28,7 +28,7 @@ from pyarrow.compute import field
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 
 from .errors import DataError, head
-from .known_columns import IN_SOURCE, JOIN, choose_record, find_known, join_ids
+from .known_columns import IN_SOURCE, JOIN, find_known, join_ids
 from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
@@ -53,6 +53,8 @@ NO_TEXT = {
 """Patterns of the beginning of files that are no text in columns, with what to do."""
 SEPARATOR = re.compile(rb"sep=[,;\t|]\r?\n")
 """A first line in which Excel names the separator."""
+LARGE = 2**28
+"""Bytes from which a file is scanned rather than read, as it takes several times as many in memory."""
 LINE = 2**20
 ENDLESS = f"its first line, which names the columns, is over {LINE:,} letters"
 """Why a file is refused whose first line may never end."""
@@ -92,32 +94,40 @@ def read_table(path: Path) -> pd.DataFrame:
     return _add_text(_read(path))
 
 
-def read_rows(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of these records, or of all, as text, with the column of records first."""
-    if path.suffix.lower() in PARQUET:
+def read_rows(
+    path: Path, choose: Callable[[pd.DataFrame], Any], records: pd.Index | None = None
+) -> pd.DataFrame:
+    """Read the rows of these records, or of all, as text, with the column of records first.
+
+    `choose` returns that column of a table. Of a large Parquet file only rows of `records` are read, and the
+    names alone say which column has them.
+    """
+    if path.suffix.lower() in PARQUET and records is not None and (_is_large(path) or not len(records)):
         from pyarrow.dataset import dataset  # which loads clients of networks
 
         try:
             rows = dataset(path)
             names = rows.schema.names
-            key = choose_record(names, record)
+            key = choose(pd.DataFrame(columns=names))
             # source and id may be one id, which a look-up of ids alone does not find
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
-                filter=None
-                if records is None or sources
-                else field(key).cast("string").isin(pa.array(records, pa.string()))
+                filter=None if sources else field(key).cast("string").isin(pa.array(records, pa.string()))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
     else:
-        frame = _read(path)
-        key = choose_record(list(frame.columns), record)
+        frame = _add_text(_read(path))
+        key = choose(frame)
     frame = _add_text(frame[[key, *(c for c in frame.columns if c != key)]])
     if records is not None:
         frame = key_by_source(frame, records)
         frame = frame[frame.iloc[:, 0].isin(records)]
     return frame.reset_index(drop=True)
+
+
+def _is_large(path: Path) -> bool:
+    return path.stat().st_size >= LARGE
 
 
 def key_by_source(frame: pd.DataFrame, records: pd.Index) -> pd.DataFrame:

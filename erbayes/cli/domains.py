@@ -115,11 +115,12 @@ class Domains:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             tables.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
-        table = read_attributes(path, reading.record)
+        known = inputs.labelled()[0]["labels"].records
+        table = read_attributes(path, reading.record, known=known)
         tables.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")
-        table = files.key_by_source(table, inputs.labelled()[0]["labels"].records)
+        table = files.key_by_source(table, known)
         return table.iloc[:, 0], table[column]
 
     def known(self, inputs: Inputs, groups: pd.Series | str) -> dict[str, eb.Clustering]:

@@ -138,9 +138,8 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         tables = []
         if self.search is not None and self.attributes is not None:
-            rows = files.key_by_source(
-                read_attributes(self.attributes, record), pd.Index(drawn.table["record"])
-            )
+            known = pd.Index(drawn.table["record"].unique())
+            rows = files.key_by_source(read_attributes(self.attributes, record, known=known), known)
             tables.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             tables.append(_read_candidate_pairs(drawn, self.candidates))

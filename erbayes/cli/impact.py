@@ -68,7 +68,8 @@ class Numbers:
             return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)
         table: Any = None
         if attributes is not None:
-            table = files.key_by_source(read_attributes(attributes, reading.record), inputs.memory[0].records)
+            known = inputs.memory[0].records
+            table = files.key_by_source(read_attributes(attributes, reading.record, known=known), known)
             message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])

@@ -21,10 +21,6 @@ CLUSTERS = "{:,} records in {:,} clusters"
 LABELLED = "{:,} labelled records of {:,} entities"
 
 
-LARGE = 2**28
-"""Bytes from which a file is scanned rather than read, as it takes several times as many in memory."""
-
-
 @dataclass(frozen=True)
 class PredictionFile:
     """A prediction among several: its path, its table in a database, its column of clusters.
@@ -283,7 +279,7 @@ def _strip(column: pd.Series) -> pd.Series:
 def _is_large(prediction: Path) -> bool:
     """Return whether a prediction is scanned in place, without an option that demands it."""
     return prediction.is_dir() or (
-        prediction.stat().st_size >= LARGE
+        prediction.stat().st_size >= files.LARGE
         and large_files.unpacks(prediction)
         and find_spec("duckdb") is not None
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import files, pd, readings, tables
+from .lazily import column_roles, files, pd, readings, tables
 
 if TYPE_CHECKING:
     from ..units.reading import Named
@@ -96,12 +96,23 @@ def read_named(path: Path, number: int) -> pd.DataFrame:
     return files.read_columns(path, number, said_of(path, number))
 
 
-def read_attributes(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of these records, or of all; a column may be named behind the file."""
+def read_attributes(
+    path: Path, record: str | None, records: pd.Index | None = None, known: pd.Index | None = None
+) -> pd.DataFrame:
+    """Read the rows of these records, or of all; a column may be named behind the file.
+
+    `known`: records of another file, by which their column is found; by default `records`.
+    """
     said = said_of(path, 1)
-    rows = files.read_rows(path, said[0] if said else record, records)
-    tables.refuse_names(said, list(rows.columns), str(path))
-    return rows
+    known = records if known is None else known
+
+    def choose(frame: pd.DataFrame) -> Any:
+        tables.refuse_names(said, list(frame.columns), str(path))
+        named = said[0] if said else record if record in frame.columns else None
+        near = None if known is None or not len(known) else readings.Near({known.name: known.astype("str")})
+        return column_roles.find_record(frame, near, f"attributes {path}", named)
+
+    return files.read_rows(path, choose, records)
 
 
 def name_columns(

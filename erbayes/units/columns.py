@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -317,8 +318,9 @@ class _Columns:
         if self.named.record is not None or len(free) < 2:
             return self.named.record if self.named.record is not None else next(iter(free), None)
         named, near = find_known(free, "record"), self.near
-        fits = [c for c in free if self.has_ids(c)] if near else []
-        pool = [c for c in fits if near and c in near.keys] or fits or named or list(free)
+        fits = [c for c in free if near and c in near.keys and self.has_ids(c)]
+        fits = fits or [c for c in free if near and self.has_ids(c)]
+        pool = fits or named or list(free)
         numbered = all(self.counts_rows(c, in_order=False) for c in pool)
         rules: list[Callable[[Any], bool]] = [
             lambda c: numbered or not self.counts_rows(c) or (not near and c in named),
@@ -341,8 +343,7 @@ class _Columns:
             for c in pool
             if self.is_unique(c)
         }
-        first, *others = found
-        for other in others:
+        for first, other in pairwise(found):
             if not np.array_equal(found[first], found[other], equal_nan=True):
                 said = (
                     f"{self.what}: records are {first!r} or {other!r}, which both have ids of the other file"

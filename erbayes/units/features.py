@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from .._internal.arrays import EXACT, FloatArray, IntArray
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_cases
-from .._internal.known_columns import choose_record
 from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
+from .columns import find_record
 from .ids import ids
 from .lookup import locate_all, look_up
+from .reading import Near
 from .units import Units
 
 SIZE = "size"
@@ -144,7 +145,7 @@ class Attributes:
 
     @classmethod
     def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
-        """Read the columns of a table, whose ids of records are in a known column or in the first."""
+        """Read the columns of a table, whose records are found by those of the prediction."""
         features = features_of(features)
         columns = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
         nothing = cls(features, {}, np.zeros(len(records), dtype=np.int64))
@@ -154,7 +155,8 @@ class Attributes:
             raise DataError(f"no table has the columns {head([*columns])}", Remedy.ATTRIBUTES)
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*columns], list(frame.columns), "the table of attributes")
-        at = _locate(ids(frame[choose_record(list(frame.columns))], "records of the attributes"), records)
+        key = find_record(frame, Near({records.name: records}), "the table of attributes")
+        at = _locate(ids(frame[key], "records of the attributes"), records)
         notes = list[Sentence]()
         for feature in features:
             missing = records[frame[feature.column].isna().to_numpy()[at]]
