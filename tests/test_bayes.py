@@ -8,6 +8,7 @@ import oracle
 import pandas as pd
 import pymc as pm
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from own_families import BodyAndTail, NegativeBinomial
 from pytensor.compile.mode import Mode
 from scipy import stats
@@ -130,16 +131,16 @@ def test_counts_on_grids_are_the_sample(draw):
         for key, value in zip(total, (s, s * (s - 1) / 2, links, foreign), strict=True):
             total[key] += value
     for key, value in wanted.items():
-        np.testing.assert_array_equal(d[key], value, err_msg=key)
-    np.testing.assert_allclose(d["shares"], shares, rtol=1e-10)
+        assert_array_equal(d[key], value, err_msg=key)
+    assert_allclose(d["shares"], shares, rtol=1e-10)
     assert [d[f"sampled_{k}"] for k in ("records", "true_links", "common_links", "foreign")] == list(
         total.values()
     )
     assert d["draws"] == d["drawn"].sum() == 80
     assert d["draws"] > d["entities"].sum() or draw is clusters
     found = d["intrusions"].sum(axis=1)
-    np.testing.assert_array_equal(found, np.bincount([i for i, _ in intrusions], minlength=len(found)))
-    np.testing.assert_array_equal(d["met_by_doubling"], found)
+    assert_array_equal(found, np.bincount([i for i, _ in intrusions], minlength=len(found)))
+    assert_array_equal(d["met_by_doubling"], found)
     # the values of the bins keep the mean of what is in them
     assert d["intrusions"].sum(axis=0) @ d["intrusion_value"] == pytest.approx(sum(v for _, v in intrusions))
     assert evidence.data["records"] == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
@@ -265,47 +266,24 @@ def test_links_by_plain_loops():
         assert log_density_of_total(found, np.log(9000.0))[k] == pytest.approx(density, rel=1e-10)
 
 
-@pytest.mark.parametrize("repeats", [True, False])
-def test_unsampled_entities_by_brute_force(repeats):
-    size, M, n = np.array([1.0, 2.0, 7.0, 40.0]), np.array([60, 30, 12, 3]), 25
-    chance = np.ones(4) if not repeats else np.sqrt(size)
-    every = np.repeat(np.arange(4), M)
-    missed, g = np.zeros(4), rng()
+@pytest.mark.parametrize("plan", ["repeats", "no repeats", "distinct"])
+def test_unsampled_entities_by_brute_force(plan):
+    size, M, g = np.array([1.0, 2.0, 7.0, 40.0]), np.array([60, 30, 12, 3]), rng()
+    distinct, repeats = plan == "distinct", plan == "repeats"
+    n, chance = (50, size) if distinct else (25, np.sqrt(size) if repeats else np.ones(4))
+    every, missed = np.repeat(np.arange(4), M), np.zeros(4)
     for _ in range(4000):
-        got = g.choice(len(every), n, replace=repeats, p=chance[every] / chance[every].sum())
+        got = g.choice(len(every), n, replace=plan != "no repeats", p=chance[every] / chance[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {
-        "selection": chance,
-        "draws": n,
-        "repeats": float(repeats),
-        "fixed_size": 1.0,
-        "records": 324.0,
-        "sampled_records": 100.0,
-        "size": size,
-    }
+    data = {"selection": chance, "draws": n, "repeats": float(repeats), "fixed_size": float(not distinct)}
+    data |= {"records": 324.0, "sampled_records": 190.0 if distinct else 100.0, "size": size}
+    if distinct:  # which are found with their inclusion
+        data["selection"] = eb.DistinctEntities(n, 324).selection(size, None)
+        data["draws"] = (M - missed / 4000).sum() - 5
     found = expect_unsampled({"entities": M[None].astype(float)}, data)[0]
-    assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
-    np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
-
-
-def test_distinct_entities_are_found_with_their_inclusion():
-    size, M, n = np.array([1.0, 2.0, 7.0, 40.0]), np.array([60, 30, 12, 3]), 50
-    every = np.repeat(np.arange(4), M)
-    missed, g = np.zeros(4), rng()
-    for _ in range(4000):
-        got = g.choice(len(every), n, p=size[every] / size[every].sum())
-        missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {
-        "selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None),
-        "repeats": 0.0,
-        "fixed_size": 0.0,
-        "draws": (M - missed / 4000).sum() - 5,
-        "records": float(M @ size),
-        "sampled_records": 190.0,
-        "size": size,
-    }
-    found = expect_unsampled({"entities": M[None].astype(float)}, data)[0]
-    np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
+    if not distinct:
+        assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
+    assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4 * distinct)
 
 
 def one_by_one(by, data, left, draws, seed):
@@ -348,10 +326,8 @@ def test_completed_populations_have_the_moments_of_single_entities():
     wanted = one_by_one(by, data, left, 5000, 2)
     error = wanted.std(axis=0) * np.sqrt(1 / 20_000 + 1 / 5000)
     assert (np.abs(found.mean(axis=0) - wanted.mean(axis=0)) < 5 * error).all()
-    np.testing.assert_allclose(
-        np.sqrt(np.diag(np.cov(found.T))), np.sqrt(np.diag(np.cov(wanted.T))), rtol=0.05
-    )
-    np.testing.assert_allclose(np.corrcoef(found.T), np.corrcoef(wanted.T), atol=0.05)
+    assert_allclose(np.sqrt(np.diag(np.cov(found.T))), np.sqrt(np.diag(np.cov(wanted.T))), rtol=0.05)
+    assert_allclose(np.corrcoef(found.T), np.corrcoef(wanted.T), atol=0.05)
     expected = ExpectedLinks.of(left, by, data)
     assert found[:, 1].std() == pytest.approx(np.sqrt(expected.common_variance[0]), rel=0.05)
     assert found[:, 1:].sum(axis=1).std() == pytest.approx(np.sqrt(expected.variance[0]), rel=0.05)
@@ -407,7 +383,7 @@ def test_nothing_is_drawn_of_a_census():
     data |= {"sampled_records": data["records"]}
     found = draw_populations(by, data, rng())
     assert not found.number.any()
-    np.testing.assert_array_equal(columns(found), [[70.0, 50.0, 18.0]] * 3)
+    assert_array_equal(columns(found), [[70.0, 50.0, 18.0]] * 3)
 
 
 # Importance sampling
@@ -423,7 +399,7 @@ def test_systematic_resampling_keeps_frequencies():
     w = np.array([0.5, 0.05, 0.2, 0.25])
     weights = np.repeat(w / 25, 25)
     at = resampled(weights, 400, rng())
-    np.testing.assert_allclose(np.bincount(at // 25, minlength=4), 400 * w, atol=1)
+    assert_allclose(np.bincount(at // 25, minlength=4), 400 * w, atol=1)
     assert (np.diff(at) >= 0).all()
 
 
@@ -434,7 +410,7 @@ def test_smoothed_weights():
     assert w.sum() == pytest.approx(1) and khat < 0.5
     assert [w @ x, w @ x**2] == pytest.approx([0.3, 1.09], abs=0.04)
     even, khat = smoothed(np.zeros(500))
-    np.testing.assert_allclose(even, 1 / 500)
+    assert_allclose(even, 1 / 500)
     assert khat < 0.5
 
 
@@ -442,7 +418,7 @@ def test_tails_without_a_shape_are_not_smoothed():
     log_w = np.repeat([0.0, -1.0, -2.0], [1, 60, 40])
     w, khat = smoothed(log_w)
     assert khat == np.inf
-    np.testing.assert_allclose(w, np.exp(log_w) / np.exp(log_w).sum(), rtol=1e-12)
+    assert_allclose(w, np.exp(log_w) / np.exp(log_w).sum(), rtol=1e-12)
 
 
 def test_proposals_are_t_distributions():
@@ -450,7 +426,7 @@ def test_proposals_are_t_distributions():
     proposal = Proposal(centre, root)
     x = proposal.draws(20_000, rng())
     wanted = stats.multivariate_t(centre, root @ root.T, DF).logpdf(x[:50])
-    np.testing.assert_allclose(proposal.log_density(x[:50]), wanted, rtol=1e-9)
+    assert_allclose(proposal.log_density(x[:50]), wanted, rtol=1e-9)
     for along in ((x - centre) @ np.linalg.inv(root).T).T:
         assert stats.kstest(along, stats.t(DF).cdf).pvalue > 1e-3
 
@@ -460,14 +436,14 @@ def test_coordinates_in_which_heavy_tails_are_light():
     tails = LightTails(5, [(np.array([0, 2, 4]), 0.0, 0.3), (np.array([1]), 2.0, 0.05)])
     u = 2 * rng().standard_normal((20, 5))
     theta, log_jacobian = tails.theta(u)
-    np.testing.assert_allclose(tails.u(theta), u, rtol=1e-9)
-    np.testing.assert_array_equal(theta[:, 3], u[:, 3])
+    assert_allclose(tails.u(theta), u, rtol=1e-9)
+    assert_array_equal(theta[:, 3], u[:, 3])
     for at, theta_at, logs in zip(u, theta, log_jacobian, strict=True):
         slope = (tails.theta(at + 1e-6 * np.eye(5))[0] - tails.theta(at - 1e-6 * np.eye(5))[0]) / 2e-6
         assert np.linalg.slogdet(slope)[1] == pytest.approx(logs, abs=1e-5)
-        np.testing.assert_allclose(theta_at[[0, 2, 4]] / at[[0, 2, 4]], theta_at[0] / at[0])
+        assert_allclose(theta_at[[0, 2, 4]] / at[[0, 2, 4]], theta_at[0] / at[0])
     at_centre, log_jacobian = tails.theta(np.zeros((1, 5)))
-    np.testing.assert_allclose(at_centre[0], [0, 2, 0, 0, 0])
+    assert_allclose(at_centre[0], [0, 2, 0, 0, 0])
     assert log_jacobian[0] == pytest.approx(np.log(0.3**3 * 0.05), abs=1e-9)
     t = np.zeros((40_000, 5))
     t[:, 1] = stats.t(3, 2.0, 0.05).rvs(40_000, random_state=1)
@@ -597,16 +573,14 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     ratio = np.mean([distance(f.by_size) for f in found]) / np.mean([distance(by) for by in shuffled])
     assert ratio < 0.7, "draws stay with the partners whose links agree with the total"
     one = found[0]
-    np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
-    np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
-    np.testing.assert_array_equal(one.log_prior["sizes"], one.by_size["entities"][..., 1])
+    assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
+    assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
+    assert_array_equal(one.log_prior["sizes"], one.by_size["entities"][..., 1])
     place = {x: (c, d) for c, d in np.ndindex(shape) for x in [by["kept"][c, d, 1]]}
     partner = np.array([M[(*place[x], 2)] for x in one.parameters["b"].ravel()])
-    np.testing.assert_array_equal(one.log_prior["retention"].ravel(), partner)
+    assert_array_equal(one.log_prior["retention"].ravel(), partner)
     ratio = one.by_size["kept_square"] - one.by_size["kept"] ** 2
-    np.testing.assert_allclose(
-        ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9
-    )  # of one and the same draw
+    assert_allclose(ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9)  # of one and the same draw
     order = [np.flatnonzero(M[c, :, 0] == v)[0] for c in range(2) for v in one.by_size["entities"][c, :, 0]]
     assert (np.diff(np.reshape(order, shape)) >= 0).all(), "in the order of the first part"
 
@@ -673,16 +647,14 @@ def test_totals_hold_the_known_ones(fit):
     common, true = fit.total(COMMON_LINKS), fit.total(TRUE_LINKS)
     assert fit.total(COMMON_LINKS).shape == (4, 250)
     found = fit.population
-    np.testing.assert_allclose(
+    assert_allclose(
         common, found.common / (found.common + found.false) * pop.total(PREDICTED_LINKS), rtol=1e-12
     )
-    np.testing.assert_allclose(
-        fit.apply([P]).values[..., 0], found.common / (found.common + found.false), rtol=1e-12
-    )
-    np.testing.assert_allclose(fit.apply([R]).values[..., 0], found.common / found.true, rtol=1e-12)
+    assert_allclose(fit.apply([P]).values[..., 0], found.common / (found.common + found.false), rtol=1e-12)
+    assert_allclose(fit.apply([R]).values[..., 0], found.common / found.true, rtol=1e-12)
     assert (common <= true).all()
     records = (fit.by_size["entities"] * fit.evidence.grid.size).sum(-1)
-    np.testing.assert_allclose(records, 4000, rtol=1e-9)
+    assert_allclose(records, 4000, rtol=1e-9)
     assert (fit.total(COLUMNS[4]) >= len(fit.sample.units)).all()
 
 
@@ -704,7 +676,7 @@ def test_every_total_is_near_the_truth(fit):
 
 def test_the_same_seed_gives_the_same(fit):
     again, other = (bayes.fast(clusters(60, 1), ONE_LAW, draws=1000, rng=rng(seed)) for seed in (1, 2))
-    np.testing.assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
+    assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
     assert (other.apply([P, R]).values != fit.apply([P, R]).values).any()
 
 
@@ -795,9 +767,7 @@ def test_table(fit):
     assert np.isfinite(found.drop(columns="kind")).all(axis=None) and (found.level == 0.9).all()
     values = fit.apply([P]).flat[:, 0]
     wanted = [values.mean(), values.std(ddof=1), *np.quantile(values, [0.05, 0.95])]
-    np.testing.assert_allclose(
-        found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9
-    )
+    assert_allclose(found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("default")
@@ -961,7 +931,7 @@ def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
     monkeypatch.setattr(Program, "cache", [])
     fresh = CompiledPart.of(narrow, other)
     assert fresh.program is not narrowed.program
-    np.testing.assert_array_equal(again, alone(fresh, 500, rng(5)).by_size["entities"])
+    assert_array_equal(again, alone(fresh, 500, rng(5)).by_size["entities"])
 
 
 def test_metrics_of_groups_are_refused_with_a_remedy():

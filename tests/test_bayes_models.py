@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import escape
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 pytest.importorskip("pymc", reason="pymc is not installed")
@@ -93,8 +94,8 @@ def test_the_posterior_of_a_law_is_its_weight_times_its_evidence():
         {"a": bayes.ZetaSizes(), "b": bayes.ZetaSizes(), "c": bayes.ZetaSizes()},
         {"a": 6.0, "b": 3.0, "c": 1.0},
     )
-    np.testing.assert_allclose(part.posterior([0.0, 0.0, 0.0]), [0.6, 0.3, 0.1], rtol=1e-12)
-    np.testing.assert_allclose(part.posterior(np.log([1.0, 2.0, 6.0]) - 900), [1 / 3] * 3, rtol=1e-9)
+    assert_allclose(part.posterior([0.0, 0.0, 0.0]), [0.6, 0.3, 0.1], rtol=1e-12)
+    assert_allclose(part.posterior(np.log([1.0, 2.0, 6.0]) - 900), [1 / 3] * 3, rtol=1e-9)
 
 
 def test_draws_come_from_each_law_with_its_posterior_probability():
@@ -110,16 +111,14 @@ def test_draws_come_from_each_law_with_its_posterior_probability():
     weights = np.array([0.6 * np.exp(-20.0), 0.3 * np.exp(-19.0), 0.1 * np.exp(-80.0)])
     law = found.parameters["retention_model"]
     for of_chain in law:
-        np.testing.assert_allclose(
-            np.bincount(of_chain, minlength=3) / 30, weights / weights.sum(), atol=1 / 30
-        )
+        assert_allclose(np.bincount(of_chain, minlength=3) / 30, weights / weights.sum(), atol=1 / 30)
     assert found.log_evidence == pytest.approx(np.log(weights.sum()))
     value = 1000.0 * law + np.arange(60).reshape(2, 30)
-    np.testing.assert_array_equal(found.parameters["common"], value)
-    np.testing.assert_array_equal(found.by_size["kept"][..., 0], value)
+    assert_array_equal(found.parameters["common"], value)
+    assert_array_equal(found.by_size["kept"][..., 0], value)
     # less the mean of each law, which is about half a unit per parameter below the density at its centre
     mean = (1000.0 * law + 7) / 7 - 0.5
-    np.testing.assert_allclose(found.log_prior, value / 7 - mean + np.log([0.6, 0.3, 0.1])[law])
+    assert_allclose(found.log_prior, value / 7 - mean + np.log([0.6, 0.3, 0.1])[law])
     assert set(found.parameters) == {"common", "retention_model"}
     assert found.khat == 0.9 and found.problems == ["b: bad"], "a law without draws has no say"
     assert (law[0] != np.sort(law[0])).any(), "laws are mixed along a chain"
@@ -199,14 +198,12 @@ def test_a_share_of_the_records_is_in_larger_entities():
     tail = np.exp(-0.5 * (np.log(s / median) / sd) ** 2) / s * data["width"]
     share = 1 / (1 + np.e)
     records = data["records"] * ((1 - share) * body / body.sum() + share * tail / tail.sum())
-    np.testing.assert_allclose(found.by_size["entities"][0, 0] * s, records, rtol=1e-3, atol=1e-4)
+    assert_allclose(found.by_size["entities"][0, 0] * s, records, rtol=1e-3, atol=1e-4)
 
 
 def test_a_fit_has_each_combination_of_laws(clusters):
-    assert (
-        list(clusters.by_model)[:2] == ["predicted, usual", "predicted, uneven"]
-        and len(clusters.by_model) == 6
-    )
+    assert list(clusters.by_model)[:2] == ["predicted, usual", "predicted, uneven"]
+    assert len(clusters.by_model) == 6
     assert set(np.unique(clusters.draws.parameters["retention_model"])) <= {0, 1, 2}
     told = clusters.models([P, R])
     assert told.index.names == ["metric", "model"] and len(told) == 12
@@ -214,11 +211,11 @@ def test_a_fit_has_each_combination_of_laws(clusters):
     of_laws = told.loc["pairwise-recall"]
     probability = {"predicted": 0.95, "larger": 0.05, "usual": 0.67, "uneven": 0.30, "threshold": 0.03}
     by_hand = [np.prod([probability[name] for name in law.split(", ")]) for law in of_laws.index]
-    np.testing.assert_allclose(of_laws.prior, by_hand)
+    assert_allclose(of_laws.prior, by_hand)
     joint = by_hand * np.exp(of_laws.log_evidence)
-    np.testing.assert_allclose(of_laws.posterior, joint / joint.sum(), atol=0.06)
+    assert_allclose(of_laws.posterior, joint / joint.sum(), atol=0.06)
     assert of_laws.posterior.sum() == pytest.approx(1) and of_laws.posterior.max() > 0.3
-    np.testing.assert_array_equal(told.loc["pairwise-precision"].posterior, of_laws.posterior)
+    assert_array_equal(told.loc["pairwise-precision"].posterior, of_laws.posterior)
     under = clusters.by_model["larger, threshold"].apply(R)
     row = told.loc[("pairwise-recall", "larger, threshold")]
     assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])
@@ -295,8 +292,8 @@ def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_unreliab
         for at, name in enumerate(table.index):
             row = table.loc[name]
             first = pooled[at] if name in led else own[at]
-            np.testing.assert_allclose([row.lower, row.upper], first, rtol=1e-12)
-            np.testing.assert_allclose([row.posterior_lower, row.posterior_upper], own[at], rtol=1e-12)
+            assert_allclose([row.lower, row.upper], first, rtol=1e-12)
+            assert_allclose([row.posterior_lower, row.posterior_upper], own[at], rtol=1e-12)
     assert cut().value(R) <= clusters.table(metrics=R).upper.iloc[0], "which the posterior alone misses"
 
 
@@ -349,9 +346,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
     number_of, beyond = clusters.population.number.reshape(-1, len(clusters.size)), 0.0
     for s, count in zip(clusters.size, number_of.T, strict=True):
         beyond = beyond + count * s * (s - 1) / 2 * (s > max(sizes))
-    np.testing.assert_allclose(
-        clusters.unreached_share.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9
-    )
+    assert_allclose(clusters.unreached_share.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9)
     shown, told, laws_, precision, recall = clusters.explain().split("\n\n")
     draws, entities, least, most = number(
         shown, r"has (\d+) draws of (\d+) entities, of (\d+) to (\d+) records"

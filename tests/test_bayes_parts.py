@@ -18,7 +18,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import erbayes as eb
-from erbayes import bayes
+from erbayes import DataError, bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import DATA, RETURNED, coords
 from erbayes.bayes.data import Evidence
@@ -299,7 +299,7 @@ def unlike(name, value):
 )  # fmt: skip
 def test_a_part_that_breaks_its_contract(quantities, message, anew):
     at, model = sample(), bayes.SizeModel(retention=Law(quantities))
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         CompiledPart.of(model.tied["retention"], Evidence.of(at).data)
 
 
@@ -308,7 +308,7 @@ def test_a_discrete_prior_is_named(anew):
     said = (
         "Retention has 2 discrete random variables, .*'break_level'.* may have only that of `flawless`: give"
     )
-    with pytest.raises(eb.DataError, match=said):
+    with pytest.raises(DataError, match=said):
         CompiledPart.of(part, Evidence.of(sample()).data)
 
 
@@ -322,7 +322,7 @@ def test_missing_quantities_are_named(place, data):
     model = bayes.SizeModel(**{place: Mute()})
     lacking = ", ".join(f"'{name}'" for name in RETURNED[place] if name != "intact")
     wanted = f"Mute.given_size returns no {lacking}: as {place} of a SizeModel it must return "
-    with pytest.raises(eb.DataError, match=wanted):
+    with pytest.raises(DataError, match=wanted):
         CompiledPart.of(model.tied[place], data)
 
 
@@ -332,9 +332,7 @@ def test_missing_quantities_are_told_by_the_door():
             pm.Normal("k")
             return {}
 
-    with pytest.raises(
-        eb.DataError, match=r"Mute\.given_size returns no 'met', .*: as leakage of a SizeModel"
-    ):
+    with pytest.raises(DataError, match=r"Mute\.given_size returns no 'met', .*: as leakage of a SizeModel"):
         bayes.fast(sample(), bayes.SizeModel(leakage=Mute()), draws=1000, rng=1)
 
 
@@ -355,7 +353,7 @@ def test_families_that_break_their_contract(weights, message, data, anew):
         def log_weights(self, data):
             return weights(data)
 
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         CompiledPart.of(Sizes(Own()), data)
 
 
@@ -370,7 +368,7 @@ def test_families_that_break_their_contract(weights, message, data, anew):
     ],
 )  # fmt: skip
 def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         bayes.SizeModel(**part)
 
 
@@ -386,7 +384,7 @@ def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
     ],
 )  # fmt: skip
 def test_priors_that_are_none(prior, message, data, anew):
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         CompiledPart.of(bayes.Retention(share_level=prior), data)
 
 
@@ -486,7 +484,7 @@ def test_parts_with_a_name_in_common_are_refused(data):
         "sizes": PartDraws({"entities": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
         "leakage": PartDraws({"met": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
     }
-    with pytest.raises(eb.DataError, match="both sizes and leakage have a 'k': rename one of them"):
+    with pytest.raises(DataError, match="both sizes and leakage have a 'k': rename one of them"):
         join_parts(parts, data, np.random.default_rng(1))
 
 
@@ -500,7 +498,7 @@ TOO_FEW = {draws: f"{draws} draws are too few: draws must be 50 or more" for dra
     ("draws", "told"), [*TOO_FEW.items(), (-1, "draws must be a whole number, 0 or more")]
 )
 def test_too_few_draws(draws, told):
-    with pytest.raises(eb.DataError, match=told):
+    with pytest.raises(DataError, match=told):
         bayes.fast(sample(), draws=draws, rng=1)
 
 

@@ -353,24 +353,15 @@ def outcome(part, values):
 
 
 W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
+KEEPING = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W}
+KEEPING |= {"share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7, "share_tilt_weights": -W}
+KEEPING |= {"precision_level": 1.1, "precision_slope": -0.1}
+LEAKING = {"meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W}
+LEAKING |= {"intrusion_slope": -0.4, "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07}
 
 
 def test_retention_by_plain_loops():
-    d, found = outcome(
-        bayes.Retention(),
-        {
-            "break_level": -0.4,
-            "break_slope": 0.3,
-            "break_tilt_weights": W,
-            "share_level": 1.2,
-            "share_slope": 0.2,
-            "share_grain": 0.7,
-            "share_tilt_weights": -W,
-            "precision_level": 1.1,
-            "precision_slope": -0.1,
-            "unbroken": 0,
-        },
-    )
+    d, found = outcome(bayes.Retention(), KEEPING | {"unbroken": 0})
     rng = np.random.default_rng(1)
     for j, s in enumerate(SMALL):
         x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
@@ -401,18 +392,7 @@ def test_retention_by_plain_loops():
 
 def test_a_threshold_by_plain_loops():
     """Far below it the law of small entities holds, far above it that of giants, and a mean of both between."""
-    below = {
-        "break_level": -0.4,
-        "break_slope": 0.3,
-        "break_tilt_weights": W,
-        "share_level": 1.2,
-        "share_slope": 0.2,
-        "share_grain": 0.7,
-        "share_tilt_weights": -W,
-        "precision_level": 1.1,
-        "precision_slope": -0.1,
-        "unbroken": 0,
-    }
+    below = KEEPING | {"unbroken": 0}
     giants = {"above_break": 0.9, "above_share": -0.2, "above_precision": 1.6, "above_share_slope": -0.4}
     _, small = outcome(bayes.Retention(), below)
     d, found = outcome(bayes.Threshold(), below | giants | {"threshold": 0.5})
@@ -438,18 +418,7 @@ def test_a_threshold_by_plain_loops():
 
 
 def test_leakage_by_plain_loops():
-    d, found = outcome(
-        bayes.Leakage(),
-        {
-            "meet_level": -0.7,
-            "meet_slope": 0.25,
-            "meet_tilt_weights": W,
-            "intrusion_slope": -0.4,
-            "intrusion_tilt_weights": -W,
-            "intrusion_by_size": 0.07,
-            "unmet": 0,
-        },
-    )
+    d, found = outcome(bayes.Leakage(), LEAKING | {"unmet": 0})
     value = d["intrusion_value"]
     for j, s in enumerate(SMALL):
         hazard = np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK)))
@@ -470,30 +439,11 @@ def test_leakage_by_plain_loops():
 
 
 def test_a_prediction_without_errors():
-    values = {
-        "break_level": -0.4,
-        "break_slope": 0.3,
-        "break_tilt_weights": W,
-        "share_level": 1.2,
-        "share_slope": 0.2,
-        "share_grain": 0.7,
-        "share_tilt_weights": -W,
-        "precision_level": 1.1,
-        "precision_slope": -0.1,
-    }
-    _, found = outcome(bayes.Retention(unbroken=0.03), values | {"unbroken": 1})
+    _, found = outcome(bayes.Retention(unbroken=0.03), KEEPING | {"unbroken": 1})
     for name in ("intact", "kept", "kept_square"):
         assert (found[name] == 1).all()
     assert found[LOG_FLAWLESS] == -np.inf, "some of the sampled are broken"
-    values = {
-        "meet_level": -0.7,
-        "meet_slope": 0.25,
-        "meet_tilt_weights": W,
-        "intrusion_slope": -0.4,
-        "intrusion_tilt_weights": -W,
-        "intrusion_by_size": 0.07,
-    }
-    _, found = outcome(bayes.Leakage(), values | {"unmet": 1})
+    _, found = outcome(bayes.Leakage(), LEAKING | {"unmet": 1})
     for name in ("met", "foreign", "foreign_square"):
         assert (found[name] == 0).all()
     with pm.Model():

@@ -102,7 +102,7 @@ def test_a_why_of_candidates_is_not_in_a_blind_sheet(tmp_path):
     plain = folder_of(tmp_path / "f", candidates=why)
     blind = folder_of(tmp_path / "g", candidates=why, blind=True)
     assert "why" in read_sheet(plain.path / "sheet-A.csv")
-    assert "looser" not in (blind.path / "sheet-A.csv").read_text(encoding="utf-8")
+    assert "looser" not in (blind.path / "sheet-A.csv").read_text("utf-8")
 
 
 @pytest.mark.parametrize("blind", [False, True])
@@ -121,13 +121,8 @@ def test_controls_are_strangers_that_only_the_key_tells(tmp_path, plan, blind):
     assert set(folder.drawn.members["record"]) == set(PRED.index[PRED.isin(PRED[drawn])])
     for file in folder.path.iterdir():
         if file.name not in {"tasks.csv", "drawn.json"} and file.suffix in {".csv", ".html"}:
-            assert "control" not in file.read_text(encoding="utf-8").split("<style>")[0], file.name
-    data = (
-        (folder.path / "label-A.html")
-        .read_text(encoding="utf-8")
-        .split('id="data">')[1]
-        .split("</script>")[0]
-    )
+            assert "control" not in file.read_text("utf-8").split("<style>")[0], file.name
+    data = (folder.path / "label-A.html").read_text("utf-8").split('id="data">')[1].split("</script>")[0]
     assert "control" not in data
 
 
@@ -289,11 +284,11 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     saved(folder, "A", answered(read_sheet(folder.path / "sheet-A.csv"), TRUE))
     fill(folder, TRUE)
     path = folder.path / "answers-A.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text("utf-8"))
     for number, one in enumerate(content["answers"]):
         one["seconds"] = [4.0, 9, 3600.0][number % 3]
     content["answers"][0].pop("seconds")
-    path.write_text(json.dumps(content), encoding="utf-8")
+    path.write_text(json.dumps(content), "utf-8")
     labels = read_labels(folder)
     assert not len(labels.problems), "the sheet and the page of A say the same"
     seconds = labels.states.set_index(["annotator", "task"])["seconds"].astype(float)
@@ -302,9 +297,7 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     median = labels.annotators().set_index("annotator")["median seconds"]
     assert median["A"] == 9 and np.isnan(median["B"])
     again = [one | {"seconds": one.get("seconds", 0) + 100} for one in content["answers"]]
-    (folder.path / "answers-later.json").write_text(
-        json.dumps(content | {"answers": again}), encoding="utf-8"
-    )
+    (folder.path / "answers-later.json").write_text(json.dumps(content | {"answers": again}), "utf-8")
     assert read_labels(folder).annotators()["median seconds"].iloc[0] == 109, "the later file counts on"
 
 
@@ -364,9 +357,7 @@ def test_the_key_must_stay_as_it_is(tmp_path):
     with pytest.raises(DataError, match="has changed since the draw"):
         read_labels(folder.path)
     key.write_bytes(before)
-    facts.write_text(
-        facts.read_text(encoding="utf-8").replace('"blind": true', '"blind": false'), encoding="utf-8"
-    )
+    facts.write_text(facts.read_text("utf-8").replace('"blind": true', '"blind": false'), "utf-8")
     with pytest.raises(DataError, match="changed"):
         read_labels(folder.path)
 
@@ -379,7 +370,7 @@ def test_drawn_clusters_are_labelled_blind_as_well(tmp_path):
         labels = read_labels(folder)
         assert not len(labels.problems)
         found.append(labels.units(PRED).table())
-        page = (folder.path / "label-A.html").read_text(encoding="utf-8")
+        page = (folder.path / "label-A.html").read_text("utf-8")
         data = json.loads(page.split('id="data">')[1].split("</script>")[0])
         assert len(data["settling"]) == len(data["tasks"]) and len(set(data["settling"])) == 8
     pd.testing.assert_frame_equal(*found)

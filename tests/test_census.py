@@ -40,23 +40,16 @@ def designs(true: pd.Series) -> dict[str, eb.design.contract.Design]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("name", ["clusters", "paper theta", "records", "weights", "strata", "distinct"])
+@pytest.mark.parametrize(
+    "name", ["clusters", "paper theta", "records", "weights", "strata", "distinct", "blocks"]
+)
 def test_census_of_entities(seed, name):
     pred, true = population(seed)
     expected = oracle.truth(list(true), list(pred))
-    found = eb.estimate(pred, true, designs(true)[name], ENTITY)
-    assert len(found.names) == len(ENTITY)
-    np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.sd, 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_census_of_blocks(seed):
-    pred, true = population(seed)
-    expected = oracle.truth(list(true), list(pred))
-    blocks = true % 4
-    design = eb.UniformClusters(population=blocks.nunique())
+    blocks = true % 4 if name == "blocks" else None
+    design = designs(true)[name] if blocks is None else eb.UniformClusters(population=blocks.nunique())
     found = eb.estimate(pred, true, design, ENTITY, blocks=blocks)
+    assert len(found.names) == len(ENTITY)
     np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.sd, 0, atol=1e-12)
 

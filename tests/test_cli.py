@@ -217,9 +217,10 @@ def test_unusable_design_files(folder, args, rows, message):
     assert message in refused(*ESTIMATE, *args.split(), "bad.csv")
 
 
-def test_labels_that_the_prediction_lacks(folder):
+@pytest.mark.parametrize("command", ["estimate p.csv", "compare p.csv q.csv"])
+def test_labels_that_the_prediction_lacks(folder, command):
     (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
-    args = ("estimate", "p.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "pairwise-recall")
+    args = (*command.split(), "more.csv", "--design", "uniform-clusters", "--metrics", "pairwise-recall")
     assert "1 of 4 labelled records are not in the prediction, such as 'zz'" in refused(*args)
     assert run(*args, "--missing", "omit").exit_code == 0
 
@@ -539,13 +540,6 @@ def test_compare_what_predictions_share(folder):
         .iloc[0]
     )
     assert row["estimate"] == pytest.approx(wanted.estimate, rel=1e-12)
-
-
-def test_compare_omits_missing_records_only_when_asked(folder):
-    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
-    args = ("compare", "p.csv", "q.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "b3-recall")
-    assert "1 of 4 labelled records" in refused(*args)
-    assert run(*args, "--missing", "omit").exit_code == 0
 
 
 @pytest.mark.parametrize("swapped, labels", [("p.csv", "l.csv"), ("good.csv", "swapped.csv")])

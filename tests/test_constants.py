@@ -122,7 +122,7 @@ GUARDED = {
     "results.LETTERS": "test_plots.py::test_legends_of_long_names_leave_room_for_axes",
     "sample.ERRORS": "test_thresholds.py::test_out_of_balance",
     "shown.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
-    "simultaneous.ROUNDING": "test_domains.py::test_a_standard_error_that_is_rounding_widens_no_interval",
+    "simultaneous.ROUNDING": "test_domains.py::test_simultaneous_intervals",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
     "summary.SURE": "test_bayes_models.py::test_an_interval_far_shorter_than_the_unreached_links_is_unreliable",
     "summary.UNREACHED": "test_bayes_models.py::test_an_interval_far_shorter_than_the_unreached_links_is_unreliable",

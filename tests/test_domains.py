@@ -487,47 +487,30 @@ def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
     assert np.mean(estimates["filtered"]) > 1200
 
 
-def test_simultaneous_intervals_of_independent_components():
-    """For k independent ones the level is that of Sidak, 0.95^(1/k)."""
-    fit = eb.metrics.Normal(
-        names=tuple("abcdefgh"),
-        mean=np.ones(8),
-        cov=np.eye(8),
-        df=np.full(8, 50.0),
-        support=((0.0, np.inf),) * 8,
+@pytest.mark.parametrize(
+    ("cov", "level", "off"),
+    [
+        (np.eye(8), 0.95 ** (1 / 8), 0.0015),  # k independent ones have the level of Sidak, 0.95^(1/k)
+        (np.ones((2, 2)), 0.95, 0.006),
+        (np.diag([1.0, 1e-17**2]), 0.95, 0.0),  # a standard error of rounding widens no interval
+        (np.diag([1.0, 0.9e-12**2]), 0.95, 0.0),
+        (np.diag([1.0, 1.1e-12**2]), 0.95**0.5, 0.006),
+    ],
+)
+def test_simultaneous_intervals(cov, level, off):
+    k = len(cov)
+    given = dict(
+        names=tuple("abcdefgh"[:k]), mean=np.ones(k), df=np.full(k, 50.0), support=((0.0, np.inf),) * k
     )
-    assert simultaneous_level(fit, 0.95) == pytest.approx(0.95 ** (1 / 8), abs=0.0015)
-    same = eb.metrics.Normal(
-        names=("a", "b"),
-        mean=np.ones(2),
-        cov=np.ones((2, 2)),
-        df=np.full(2, 50.0),
-        support=((0.0, np.inf),) * 2,
-    )
-    assert simultaneous_level(same, 0.95) == pytest.approx(0.95, abs=0.006)
-
-
-@pytest.mark.parametrize("error, counted", [(1e-17, False), (0.9e-12, False), (1.1e-12, True)])
-def test_a_standard_error_that_is_rounding_widens_no_interval(error, counted):
-    fit = eb.metrics.Normal(
-        names=("a", "b"),
-        mean=np.ones(2),
-        cov=np.diag([1.0, error**2]),
-        df=np.full(2, 50.0),
-        support=((0.0, np.inf),) * 2,
-    )
-    assert (simultaneous_level(fit, 0.95) > 0.95) == counted
+    assert simultaneous_level(eb.metrics.Normal(cov=cov, **given), 0.95) == pytest.approx(level, abs=off)
 
 
 def test_few_draws_have_no_interval():
     sample, group, *_ = drawn()
     rare = group.where(group.index >= 15, "rare")
     found = by_domain(sample, rare, [m.b3_recall]).table().set_index("domain")
-    assert (
-        found.n_eff["rare"] < 10
-        and np.isnan(found.lower["rare"])
-        and "effective draws" in found.reason["rare"]
-    )
+    assert found.n_eff["rare"] < 10 and np.isnan(found.lower["rare"])
+    assert "effective draws" in found.reason["rare"]
     assert found.estimate["rare"] > 0 and (found.lower[["g0", "g1", "g2"]] > 0).all()
     everything = by_domain(sample, rare, [m.b3_recall], fewest=0).table()
     assert everything.lower.notna().all()

@@ -18,6 +18,7 @@ GROUP = pd.Series(
 )
 METRICS = ["pairwise-precision", "entities"]
 DESIGN = eb.UniformRecords(DRAWN)
+SCANNED = ("--memory-limit", "1GB")
 
 
 @pytest.fixture
@@ -28,13 +29,8 @@ def files(folder):  # noqa: F811
 
 
 def shown(*args, command="estimate", prediction=("p.csv",)):
-    always = (
-        *"--design uniform-records --drawn drawn.csv --metrics".split(),
-        ",".join(METRICS),
-        "--format",
-        "json",
-    )
-    found = run(command, *prediction, "l.parquet", *always, *args)
+    always = f"--design uniform-records --drawn drawn.csv --metrics {','.join(METRICS)} --format json"
+    found = run(command, *prediction, "l.parquet", *always.split(), *args)
     assert found.exit_code == 0, found.output
     return pd.DataFrame(json.loads(found.stdout)["estimates"]), found.stderr
 
@@ -84,22 +80,21 @@ def test_links_across_sources(files):
     assert "ask for two results" in refused("estimate", "p.csv", *given, "--by", "region")
 
 
-def test_records_without_a_value(files):
+@pytest.mark.parametrize("scanned", [(), SCANNED])
+def test_records_without_a_value(files, scanned):
+    if scanned:
+        pytest.importorskip("duckdb")
     own, _ = sample()
-    outside = [i for i in GROUP.index if i not in set(LABELS.index.astype(str))][:2]
+    labelled = LABELS.index.astype(str)
+    outside = GROUP.index[~GROUP.index.isin(labelled)][:2]
     write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(outside)))
-    table, notes = shown("--by", "region", "--attributes", "a.csv")
+    table, notes = shown(*scanned, "--by", "region", "--attributes", "a.csv")
     assert "note: 2 records of PREDICTION have no region, so that its totals are estimated" in notes
     same(table, eb.by_domain(own, GROUP, METRICS).table())
-    labelled = LABELS.index.astype(str)[:4]
-    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(labelled)))
-    text = refused(
-        *"estimate p.csv l.parquet --design uniform-records --by region --attributes a.csv".split()
-    )
-    assert "'region' has no value for 4 of" in text and "labelled records" in text
-
-
-SCANNED = ("--memory-limit", "1GB")
+    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(labelled[:4])))
+    given = (*scanned, *"--design uniform-records --by region --attributes a.csv".split())
+    text = refused("estimate", "p.csv", "l.parquet", *given)
+    assert "'region' has no value for 4 of" in text and (scanned or "labelled records" in text)
 
 
 @pytest.mark.slow
@@ -117,19 +112,6 @@ def test_a_scanned_prediction(files):
         assert f"2 groups of region scanned (region of {path})" in notes
     table, notes = shown(*args, *names, prediction=("p3.csv",))
     same(table, wanted)
-
-
-def test_scanned_records_without_a_value(files):
-    pytest.importorskip("duckdb")
-    own, _ = sample()
-    outside = [i for i in GROUP.index if i not in set(LABELS.index.astype(str))][:2]
-    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(outside)))
-    table, notes = shown(*SCANNED, "--by", "region", "--attributes", "a.csv")
-    assert "note: 2 records of PREDICTION have no region, so that its totals are estimated" in notes
-    same(table, eb.by_domain(own, GROUP, METRICS).table())
-    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(LABELS.index.astype(str)[:4])))
-    given = ("--design", "uniform-records", *SCANNED, "--by", "region", "--attributes", "a.csv")
-    assert "'region' has no value for 4 of" in refused("estimate", "p.csv", "l.parquet", *given)
 
 
 def test_scanned_predictions_compared(files):

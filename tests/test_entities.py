@@ -7,6 +7,7 @@ from operator import mul
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, norm, t
 
 import erbayes as eb
@@ -92,9 +93,9 @@ def test_counts_of_drawn_records_are_those_of_loops(n, wrong, once):
     K, low, high = count_by_hand(truth, prediction, drawn, lambda size: size / len(truth), once)
     design = eb.UniformRecords(drawn) if once else WithRepeats(eb.UniformRecords(drawn))
     found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
-    np.testing.assert_allclose(found.mean, [K, len(truth) / K], rtol=1e-9)
-    np.testing.assert_allclose(found.interval()[0], [low, high], rtol=1e-8)
-    np.testing.assert_allclose(found.interval()[1], [len(truth) / high, len(truth) / low], rtol=1e-8)
+    assert_allclose(found.mean, [K, len(truth) / K], rtol=1e-9)
+    assert_allclose(found.interval()[0], [low, high], rtol=1e-8)
+    assert_allclose(found.interval()[1], [len(truth) / high, len(truth) / low], rtol=1e-8)
 
 
 def test_counts_of_entities_with_known_chances_are_those_of_loops():
@@ -106,7 +107,7 @@ def test_counts_of_entities_with_known_chances_are_those_of_loops():
     ):
         found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
         by_hand = count_by_hand(truth, prediction, drawn, chance)
-        np.testing.assert_allclose([found.mean[0], *found.interval()[0]], by_hand, rtol=1e-8)
+        assert_allclose([found.mean[0], *found.interval()[0]], by_hand, rtol=1e-8)
 
 
 TWO_FILES = pd.Series(np.arange(4000) // 2)
@@ -123,10 +124,8 @@ def test_entities_of_one_size_have_the_rule_of_three():
     missed = 100 * log1p(-1 / 2000)
     for counted, as_draws in ((WithRepeats(design), 100), (design, 98 * missed / expm1(missed))):
         found, half = eb.estimate(TWO_FILES, labels, counted, BOTH), 64.2 * 100 / as_draws
-        np.testing.assert_allclose(found.interval()[0], [2000 - half, 2000 + half], atol=0.1)
-        np.testing.assert_allclose(
-            found.interval()[1], [4000 / (2000 + half), 4000 / (2000 - half)], rtol=1e-4
-        )
+        assert_allclose(found.interval()[0], [2000 - half, 2000 + half], atol=0.1)
+        assert_allclose(found.interval()[1], [4000 / (2000 + half), 4000 / (2000 - half)], rtol=1e-4)
 
 
 def test_every_door_has_the_same_interval():
@@ -137,13 +136,11 @@ def test_every_door_has_the_same_interval():
         found = eb.estimate(prediction, labels, design, BOTH).table()[columns]
         impact = eb.impact(prediction, labels, design, ["count", "gini", "mean(size)"])
         numbers = impact.table().loc[["count", "mean(size)"]]
-        np.testing.assert_array_equal(numbers[columns], found)
-        np.testing.assert_array_equal(
-            numbers["predicted"], [prediction.nunique(), len(truth) / prediction.nunique()]
-        )
+        assert_array_equal(numbers[columns], found)
+        assert_array_equal(numbers["predicted"], [prediction.nunique(), len(truth) / prediction.nunique()])
         sample = eb.Sample(eb.measure(prediction, labels), design)
         beside = eb.side_by_side(sample, BOTH, engines=["closed form"]).table()
-        np.testing.assert_array_equal(beside[columns], found)
+        assert_array_equal(beside[columns], found)
         assert [isnan(weight) for weight in impact.weights] == [True, False, True]
         assert "the clusters say" in impact.sentences()[0] and "do not tell" not in impact.sentences()[0]
 
@@ -153,8 +150,8 @@ def test_the_number_times_the_mean_size_is_that_of_the_records_in_draws_too():
     drawn = truth.iloc[:60].tolist()
     found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), BOTH)
     for level in (0.5, 0.8, 0.99):
-        np.testing.assert_allclose(found.interval(level)[0] * found.interval(level)[1, ::-1], len(truth))
-    np.testing.assert_allclose(found.as_draws(200, rng=0).values.prod(axis=-1), len(truth))
+        assert_allclose(found.interval(level)[0] * found.interval(level)[1, ::-1], len(truth))
+    assert_allclose(found.as_draws(200, rng=0).values.prod(axis=-1), len(truth))
 
 
 def test_a_known_cluster_that_no_draw_shows_counts_with_its_size():
@@ -169,7 +166,7 @@ def test_a_known_cluster_that_no_draw_shows_counts_with_its_size():
 def test_what_is_known_and_what_is_not_stays_as_it_is():
     truth, prediction = population(2)
     census = eb.estimate(prediction, truth, eb.UniformClusters(truth.nunique()), BOTH)
-    np.testing.assert_allclose(census.interval()[0], truth.nunique())
+    assert_allclose(census.interval()[0], truth.nunique())
     sampled = sorted(prediction.unique())[:90]
     touched = truth[truth.isin(truth[prediction.isin(sampled)])]
     units = eb.measure_predicted(prediction, touched, sampled)
@@ -181,7 +178,7 @@ def test_what_is_known_and_what_is_not_stays_as_it_is():
     ):
         plain = eb.engine.taylor(sample, metrics).apply(metrics)
         found = ClosedForm()(sample, eb.metrics.resolve_metrics(metrics))
-        np.testing.assert_array_equal(found.interval(), plain.interval())
+        assert_array_equal(found.interval(), plain.interval())
 
 
 def test_units_that_were_not_drawn_are_not_known():

@@ -12,6 +12,7 @@ from html import escape, unescape
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from test_census import population
 from test_cli_thresholds import files  # noqa: F401
 from test_columns import EXAMPLES
@@ -89,12 +90,12 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
     assert [float(t.split()[1]) for t in heads.text] == curve().thresholds.tolist()
     for line, band, metric in zip(lines, bands, [P, R], strict=True):
         table = curve().table(metric)
-        np.testing.assert_array_equal(line.x, curve().thresholds)
-        np.testing.assert_array_equal(line.y, table["estimate"])
+        assert_array_equal(line.x, curve().thresholds)
+        assert_array_equal(line.y, table["estimate"])
         known = table[table["lower"].notna()]
         assert 0 < len(known) <= len(table)
-        np.testing.assert_array_equal(band.x, [*known["threshold"], *known["threshold"][::-1]])
-        np.testing.assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
+        assert_array_equal(band.x, [*known["threshold"], *known["threshold"][::-1]])
+        assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
         effective = [f"<br>{n:,.0f} effective draws" for n in known["n_eff"]]
         assert [line.text[i] for i in known.index] == [
             "".join(both) for both in zip(said(known), effective, strict=True)
@@ -103,7 +104,7 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
     assert figure.layout.xaxis.title.text == "threshold" and not figure.layout.xaxis.fixedrange
     assert figure.layout.yaxis.title.text == "estimate and 95 % band"
     narrow = curve().explore(R, level=0.8)
-    np.testing.assert_array_equal(narrow.data[2].y, curve().table(R)["estimate"])
+    assert_array_equal(narrow.data[2].y, curve().table(R)["estimate"])
     assert narrow.data[1].y[0] == curve().table(R, 0.8)["upper"].dropna().iloc[0]
 
 
@@ -118,15 +119,15 @@ def test_probabilities_near_one_have_an_axis_of_log_odds():
     drawn = np.where(x == 1, odds / (1 + odds), x)
     ax, figure = found.plot(), found.explore()
     assert ax.get_xscale() == "logit" and not len(ax.get_xticks(minor=True))
-    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), drawn, rtol=1e-12)
-    np.testing.assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
+    assert_allclose(ax.get_lines()[0].get_xdata(), drawn, rtol=1e-12)
+    assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
     heads = [float(text.split()[1]) for text in figure.data[0].text]
-    np.testing.assert_allclose(heads, x, atol=1e-4)
+    assert_allclose(heads, x, atol=1e-4)
     labels = [text.get_text() for text in ax.get_xticklabels()]
     assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999", "1"]
     ticks = np.array([float(label) for label in labels[:-1]] + [drawn[0]])
-    np.testing.assert_allclose(ax.get_xticks(), ticks)
-    np.testing.assert_allclose(figure.layout.xaxis.tickvals, np.log(ticks / (1 - ticks)))
+    assert_allclose(ax.get_xticks(), ticks)
+    assert_allclose(figure.layout.xaxis.tickvals, np.log(ticks / (1 - ticks)))
 
 
 @pytest.mark.parametrize("ends", [[0.0], [1.0], [0.0, 1.0], []])
@@ -135,9 +136,9 @@ def test_thresholds_of_0_and_1_have_places_and_ticks_of_their_own(ends):
     x = np.array([0.9999, 0.99, 0.92, 0.8, *ends])
     place, ticks = axes.spread_probabilities(x)
     odds, labels = place / (1 - place), {label: tick for tick, label in ticks.items()}
-    np.testing.assert_array_equal(place[:4], x[:4])
+    assert_array_equal(place[:4], x[:4])
     for end, wanted in ((0.0, 0.4), (1.0, 99_990.0)):
-        np.testing.assert_allclose(odds[x == end], wanted, rtol=1e-9)
+        assert_allclose(odds[x == end], wanted, rtol=1e-9)
         assert [labels[f"{end:g}"]] == [*place[x == end]] if end in ends else f"{end:g}" not in labels
     assert [*ticks] == sorted(ticks) and {"0.9", "0.99", "0.999"} <= set(labels)
 
@@ -180,10 +181,8 @@ def test_estimates_have_the_values_of_their_table():
     for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
         rows = table.loc[metrics]
         values, texts = shown_by(dots)
-        np.testing.assert_array_equal(values, rows["estimate"])
-        np.testing.assert_array_equal(
-            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
-        )
+        assert_array_equal(values, rows["estimate"])
+        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
         assert texts == [[f"{x}: {value}"] for x, value in zip(metrics, said(rows), strict=True)]
     assert figure.layout.xaxis2.title.text == "estimate and 80 % interval"
     assert figure.layout.yaxis.ticktext == (P, R) and not figure.layout.xaxis.zeroline
@@ -196,10 +195,8 @@ def test_differences_have_the_values_of_their_table():
     for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
         rows = pd.concat([table[table["metric"] == metric] for metric in metrics])
         values, texts = shown_by(dots)
-        np.testing.assert_array_equal(values, rows["estimate"])
-        np.testing.assert_array_equal(
-            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
-        )
+        assert_array_equal(values, rows["estimate"])
+        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
         names = [escape(name, quote=False) for name in rows["difference"]]
         wanted = zip(names, rows["metric"], said(rows), strict=True)
         assert texts == [[name, f"{metric}: {both}"] for name, metric, both in wanted]
@@ -216,10 +213,8 @@ def test_domains_have_the_values_of_their_table_and_names_are_no_markup():
     ):
         rows = table[(table["metric"] == metric) & table["estimate"].notna()]
         values, texts = shown_by(dots)
-        np.testing.assert_array_equal(values, rows["estimate"])
-        np.testing.assert_array_equal(
-            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
-        )
+        assert_array_equal(values, rows["estimate"])
+        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
         for row, text, value in zip(rows.itertuples(), texts, said(rows), strict=True):
             name = escape(digits.shorten_id(row.domain), quote=False).replace("$", "&#36;")
             assert text == [name, f"{metric}: {value}", f"{row.n_eff:.0f} effective draws"]
@@ -282,7 +277,7 @@ def test_a_report_has_plotly_once_and_no_text_of_the_data_in_a_script():
     assert len(run) == 2 and [text.count("plotly.js v") for text in run] == [1, 0]
     assert len(data) == 3, "estimates of the first engine and of all, and domains"
     estimates = eb.estimate(sample(), metrics=[P, R]).estimate
-    np.testing.assert_array_equal(data[0]["data"][1]["x"], estimates)
+    assert_array_equal(data[0]["data"][1]["x"], estimates)
     digests = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in run]
     policy = re.search(r'Security-Policy" content="([^"]+)"', page())[1]
     allowed = " ".join(f"'sha256-{x}'" for x in digests)

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 from scipy.stats import binomtest, hypergeom
 
@@ -83,7 +84,7 @@ class TestDrawing:
         heights = heights_of(EIGHT, ALL)
         low = [pair for pair, height in heights.items() if height < 7]
         times = dict.fromkeys(low, 0)
-        for seed in range(400):
+        for seed in range(200):
             drawn = eb.pairs.draw_pairs(EIGHT, 5, records=ALL, seed=seed, bands=[7, 2])
             for row in drawn[drawn.band == 2].itertuples():
                 times[frozenset((row.left, row.right))] += 1
@@ -152,7 +153,7 @@ class TestEstimates:
         bands = {7.0: [p for p in heights if heights[p] >= 7], 2.0: [p for p in heights if heights[p] < 7]}
         same = {p: len({TRUTH[r] for r in p}) == 1 for p in heights}
         rows = []
-        for high, low in product(combinations(bands[7.0], 2), combinations(bands[2.0], 3)):
+        for high, low in product(combinations(bands[7.0], 2), combinations(bands[2.0], 2)):
             table = pd.DataFrame(
                 [(*sorted(p), b, same[p]) for b, ps in ((7.0, high), (2.0, low)) for p in ps]
             )
@@ -162,8 +163,8 @@ class TestEstimates:
         estimate, se = np.moveaxis(np.array(rows), 2, 0)
         of_strict = np.mean([same[p] for p in bands[7.0]])
         of_all = np.mean(list(same.values()))
-        np.testing.assert_allclose(estimate.mean(axis=0), [of_strict, of_all], rtol=1e-12)
-        np.testing.assert_allclose((se**2).mean(axis=0), estimate.var(axis=0), rtol=1e-12)
+        assert_allclose(estimate.mean(axis=0), [of_strict, of_all], rtol=1e-12)
+        assert_allclose((se**2).mean(axis=0), estimate.var(axis=0), rtol=1e-12)
         assert estimate.var(axis=0).min() > 0.01
 
     def test_a_census_has_the_truth_without_error_at_every_threshold(self):
@@ -181,9 +182,7 @@ class TestEstimates:
             links = {p for p in heights if heights[p] >= row.threshold}
             true = len(links & right) / (len(links) if row.metric == "precision of links" else len(right))
             assert row.pairs == len(links)
-            np.testing.assert_allclose(
-                [row.estimate, row.lower, row.upper, row.se], [true, true, true, 0], atol=1e-12
-            )
+            assert_allclose([row.estimate, row.lower, row.upper, row.se], [true, true, true, 0], atol=1e-12)
 
     def test_standard_errors_are_those_of_svyratio_by_strata(self):
         """R is not at hand: the linearisation of svyratio, pair by pair, as its manual writes it."""
@@ -207,7 +206,7 @@ class TestEstimates:
                 spread = sum((x - mean) ** 2 for x in z)
                 variance += (1 - n[h] / M[h]) * n[h] / (n[h] - 1) * spread
             found = function(strata, 0.95)
-            np.testing.assert_allclose([found.value, found.se], [ratio, variance**0.5], rtol=1e-12)
+            assert_allclose([found.value, found.se], [ratio, variance**0.5], rtol=1e-12)
 
     @pytest.mark.parametrize("level", [Fraction(4, 5), Fraction(19, 20)])
     def test_limits_of_a_stratum_cover_all_numbers_of_right_pairs(self, level):
@@ -235,7 +234,7 @@ class TestEstimates:
         for n, y in ((60, 0), (60, 2), (60, 60), (2000, 3), (2000, 1000)):
             ends = binomtest(y, n).proportion_ci(0.95, "exact")
             found = alike(10**12, n, [y]).limits(0.95)[:, 0]
-            np.testing.assert_allclose(found, [ends.low, ends.high], rtol=1e-8, atol=1e-12)
+            assert_allclose(found, [ends.low, ends.high], rtol=1e-8, atol=1e-12)
 
     def test_limits_hold_the_share_at_every_level(self):
         """The share of 60 in 99 is that of 60.6 pairs in 100, of which neither 60 nor 61 has it."""
@@ -262,7 +261,7 @@ class TestEstimates:
             down = np.sqrt((((mu - low) * M)[above] ** 2).sum()) / total
             up = np.sqrt((((high - mu) * M)[above] ** 2).sum()) / total
             P = (mu * M)[above].sum() / total
-            np.testing.assert_allclose(estimate_precision(strata, level)[2:], [P - down, P + up], rtol=1e-9)
+            assert_allclose(estimate_precision(strata, level)[2:], [P - down, P + up], rtol=1e-9)
 
             def slack(r, side, mu=mu, M=M, above=above, low=low, high=high):
                 """The limit of (1-r) A - r B on one side, which is 0 at the limit of recall."""
@@ -275,7 +274,7 @@ class TestEstimates:
             for side, limit in ((-1, found.lower), (1, found.upper)):
                 if slack(1e-12, side) > 0 > slack(1 - 1e-12, side):
                     root_r = brentq(slack, 1e-12, 1 - 1e-12, args=(side,), xtol=1e-14)
-                    np.testing.assert_allclose(limit, root_r, atol=1e-7)
+                    assert_allclose(limit, root_r, atol=1e-7)
                 else:
                     assert limit < 1e-9 or limit > 1 - 1e-9
 
@@ -284,9 +283,7 @@ class TestEstimates:
         down = np.sqrt(np.log(0.8 / 0.7) ** 2 + np.log(0.9 / 0.82) ** 2)
         up = np.sqrt(np.log(0.88 / 0.8) ** 2 + np.log(0.95 / 0.9) ** 2)
         se = np.sqrt((0.8 * 0.03) ** 2 + (0.9 * 0.05) ** 2)
-        np.testing.assert_allclose(
-            multiply(a, b), [0.72, se, 0.72 * np.exp(-down), 0.72 * np.exp(up)], rtol=1e-12
-        )
+        assert_allclose(multiply(a, b), [0.72, se, 0.72 * np.exp(-down), 0.72 * np.exp(up)], rtol=1e-12)
         assert multiply(Estimate(0.5, 0.1, 0.0, 1.0), Estimate(1.0, 0.0, 0.9, 1.0)).lower == 0
 
     def test_a_threshold_inside_a_band_splits_it(self):
@@ -301,7 +298,7 @@ class TestEstimates:
         for inside in ([p for p in links if heights[p] >= 8], [p for p in links if heights[p] < 8]):
             shown = [r.same for r in table.itertuples() if frozenset((r.left, r.right)) in inside]
             want += len(inside) * np.mean(shown) / len(links)
-        np.testing.assert_allclose(row.estimate, want, rtol=1e-12)
+        assert_allclose(row.estimate, want, rtol=1e-12)
         assert row.pairs == len(links)
 
     def test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate(self):
@@ -482,10 +479,10 @@ class TestNames:
         right = {(l, r) for l, r in best.index if truth[l] == truth[r]}
         strict = {p for p in best.index if best[p] >= 6}
         want = [len(right & strict) / len(strict), len(right & strict) / len(right)]
-        np.testing.assert_allclose(of_edges.table([6]).estimate, want, rtol=1e-12)
+        assert_allclose(of_edges.table([6]).estimate, want, rtol=1e-12)
         links = {p for p in heights if heights[p] >= 6}
         true = np.mean([len({truth[r] for r in p}) == 1 for p in links])
-        np.testing.assert_allclose(pairs.table([6]).estimate[0], true, rtol=1e-12)
+        assert_allclose(pairs.table([6]).estimate[0], true, rtol=1e-12)
         assert abs(true - want[0]) > 0.01
         for found, wrong in (
             (pairs, ("scored", "edge", "all links")),
@@ -558,9 +555,7 @@ class TestChecks:
         above = drawn[drawn.band >= 300]
         weight = above.pairs / above.groupby("band").pairs.transform("size")
         right = (above.index % 10 > 0).astype(int)
-        np.testing.assert_allclose(
-            verdicts[0.9].interval[0], betting_in_strata(right, weight.to_numpy(), 0.9)
-        )
+        assert_allclose(verdicts[0.9].interval[0], betting_in_strata(right, weight.to_numpy(), 0.9))
         with pytest.raises(eb.DataError, match="lie between 0 and 1"):
             found.check(300, 1)
 
@@ -574,7 +569,7 @@ class TestEntities:
         curve = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6, 0])
         table = found.recall_of_all(6, curve).set_index("metric")
         true = curve.table("pairwise-recall").estimate[0]
-        np.testing.assert_allclose(
+        assert_allclose(
             table.loc["recall of all links", ["estimate", "lower", "upper"]].tolist(), [true] * 3, rtol=1e-9
         )
         assert table.loc["recall of candidate pairs", "estimate"] > true

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
 from test_census import population
 
 import erbayes as eb
@@ -47,12 +48,12 @@ def test_forest_of_one_result(ax):
     )
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
-    np.testing.assert_array_equal(points.get_xdata(), found.mean)
-    np.testing.assert_array_equal(points.get_ydata(), [0, 1, 2])
-    np.testing.assert_array_equal(
+    assert_array_equal(points.get_xdata(), found.mean)
+    assert_array_equal(points.get_ydata(), [0, 1, 2])
+    assert_array_equal(
         spans(intervals)[:, :, 0], found.interval(0.8, eb.intervals.Symmetric(eb.intervals.identity))
     )
-    np.testing.assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
+    assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     assert ax.get_xlabel() == "estimate and 80 % interval"
     assert ax.get_legend() is None
@@ -67,10 +68,10 @@ def test_forest_of_several_results(ax):
     for points, intervals, result, at in zip(
         ax.lines, ax.collections, (one, two, draws), ([0, 1], [1, 2], [3]), strict=True
     ):
-        np.testing.assert_array_equal(points.get_xdata(), result.mean)
-        np.testing.assert_allclose(points.get_ydata(), at, atol=0.4)
-        np.testing.assert_array_equal(spans(intervals)[:, :, 0], result.interval())
-        np.testing.assert_array_equal(spans(intervals)[:, 0, 1], points.get_ydata())
+        assert_array_equal(points.get_xdata(), result.mean)
+        assert_allclose(points.get_ydata(), at, atol=0.4)
+        assert_array_equal(spans(intervals)[:, :, 0], result.interval())
+        assert_array_equal(spans(intervals)[:, 0, 1], points.get_ydata())
     assert len({line.get_marker() for line in ax.lines}) == 3
     assert len({line.get_color() for line in ax.lines}) == 3
     assert all(is_grey(line.get_color()) for line in ax.lines)
@@ -93,8 +94,8 @@ def test_forest_has_shares_on_one_axis_and_each_count_on_its_own(ax):
     bounds = found.table()[["lower", "upper"]]
     for panel in ax.figure.axes:
         (points,), (intervals,) = panel.lines, panel.collections
-        np.testing.assert_array_equal(points.get_xdata(), found.table().estimate[rows(panel)])
-        np.testing.assert_array_equal(spans(intervals)[:, :, 0], bounds.loc[rows(panel)])
+        assert_array_equal(points.get_xdata(), found.table().estimate[rows(panel)])
+        assert_array_equal(spans(intervals)[:, :, 0], bounds.loc[rows(panel)])
     assert [panel.get_xlabel() != "" for panel in ax.figure.axes] == [False] * len(UNBOUNDED) + [True]
 
 
@@ -138,7 +139,7 @@ def test_a_forest_stays_in_the_place_of_its_axes():
     edge = right.get_window_extent().x0
     assert all(box.x1 < edge for panel, box in panels if panel is not right)
     corners = np.array([panel.get_position().get_points() for panel in bare.axes])
-    np.testing.assert_allclose([corners.min(axis=(0, 1)), corners.max(axis=(0, 1))], [[0.3, 0.1], [0.9, 0.9]])
+    assert_allclose([corners.min(axis=(0, 1)), corners.max(axis=(0, 1))], [[0.3, 0.1], [0.9, 0.9]])
 
 
 def test_legends_of_long_names_leave_room_for_axes():
@@ -171,11 +172,11 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
     wanted = found.table().set_index(["prediction", "metric"]).estimate
     for panel in (shares, counts):
         for name, points in zip(("old", "new"), panel.lines, strict=True):
-            np.testing.assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
+            assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
 
     boot = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
     drawn = plots.draw_forest(boot, ax=Figure().subplots())
-    np.testing.assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
+    assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
 
     names = [metric.name for metric in CHOSEN]
     apart = found.joint.part([0, 1, 2, 4, 5, 6]).contrast(np.hstack([-np.eye(3), np.eye(3)]), names)
@@ -192,7 +193,7 @@ def test_forest_of_nothing(ax):
 def test_influence(ax):
     table = eb.influence(SAMPLE, m.pairwise_f())
     plots.draw_influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
-    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table.influence[:3])
+    assert_array_equal([bar.get_width() for bar in ax.patches], table.influence[:3])
     assert rows(ax) == [str(i) for i in table.index[:3]]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the most influential stands at the top"
     signs = {np.sign(bar.get_width()): bar.get_facecolor() for bar in ax.patches}
@@ -207,11 +208,11 @@ def test_balance(ax):
     plots.draw_balance(SAMPLE, ax=ax)
     one, points, *_ = ax.lines
     assert list(one.get_xdata()) == [1, 1]
-    np.testing.assert_array_equal(points.get_xdata(), table["ratio"])
+    assert_array_equal(points.get_xdata(), table["ratio"])
     (bars,) = ax.collections
     half = 2 * table["se"] / table["known"]
     wanted = np.transpose([table["ratio"] - half, table["ratio"] + half])
-    np.testing.assert_allclose(spans(bars)[:, :, 0], wanted, rtol=1e-12)
+    assert_allclose(spans(bars)[:, :, 0], wanted, rtol=1e-12)
     assert rows(ax) == [name.replace("_", " ") for name in table.index]
 
 
@@ -253,7 +254,7 @@ CELLS = [("easy", 100), ("easy", 400), ("hard", 100), ("hard", 400)]
 
 def same_height(y):
     """Each series has its own height within rows 0, 1, 2 ..."""
-    np.testing.assert_allclose(np.asarray(y) - y[0], np.arange(len(y)), atol=1e-12)
+    assert_allclose(np.asarray(y) - y[0], np.arange(len(y)), atol=1e-12)
     assert abs(y[0]) < 0.4
     return y[0]
 
@@ -266,14 +267,14 @@ def test_estimates(ax):
     for i, estimator in enumerate(("closed", "naive", "fails")):
         of = study.runs[study.runs.estimator == estimator].groupby(["population", "n"]).estimate
         medians, wide, half = ax.lines[i], pairs[2 * i], pairs[2 * i + 1]
-        np.testing.assert_allclose(medians.get_xdata(), of.median()[CELLS])
-        np.testing.assert_allclose(spans(wide)[:, :, 0], of.quantile([0.025, 0.975]).unstack().loc[CELLS])
-        np.testing.assert_allclose(spans(half)[:, :, 0], of.quantile([0.25, 0.75]).unstack().loc[CELLS])
+        assert_allclose(medians.get_xdata(), of.median()[CELLS])
+        assert_allclose(spans(wide)[:, :, 0], of.quantile([0.025, 0.975]).unstack().loc[CELLS])
+        assert_allclose(spans(half)[:, :, 0], of.quantile([0.25, 0.75]).unstack().loc[CELLS])
         assert half.get_linewidth() > wide.get_linewidth()
-        np.testing.assert_array_equal(spans(half)[:, 0, 1], medians.get_ydata())
+        assert_array_equal(spans(half)[:, 0, 1], medians.get_ydata())
     assert len({same_height(line.get_ydata()) for line in ax.lines}) == 3
-    np.testing.assert_array_equal(spans(truth)[:, :, 0], [[0.9] * 2] * 2 + [[0.5] * 2] * 2)
-    np.testing.assert_allclose(spans(truth)[:, :, 1].mean(axis=1), range(4))
+    assert_array_equal(spans(truth)[:, :, 0], [[0.9] * 2] * 2 + [[0.5] * 2] * 2)
+    assert_allclose(spans(truth)[:, :, 1].mean(axis=1), range(4))
     assert len({line.get_marker() for line in ax.lines}) == len({line.get_color() for line in ax.lines}) == 3
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["closed", "naive", "fails", "truth"]
 
@@ -306,7 +307,7 @@ def test_coverage(ax):
         own = table[table.estimator == estimator]
         assert drawn[estimator] == list(own.coverage)
         limits = ax.collections[["closed", "fails"].index(estimator)]
-        np.testing.assert_allclose(spans(limits)[:, :, 0], own[["coverage_lower", "coverage_upper"]])
+        assert_allclose(spans(limits)[:, :, 0], own[["coverage_lower", "coverage_upper"]])
     means = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "|"]
     expected = table[table.coverage.notna()].groupby("estimator").coverage.agg(["mean", "min"])
     assert means == pytest.approx(expected["mean"].tolist())
@@ -398,14 +399,12 @@ def test_side_by_side(ax):
         ("b3-recall", "draws", "HDI"),
         ("pairwise-recall", "Taylor", "Beta"),
     ]
-    np.testing.assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
-    np.testing.assert_array_equal(points.get_ydata(), [2, 3, 4, 7])
-    np.testing.assert_array_equal(
-        crosses.get_xdata(), [table.loc[(x.name, "naive", "none"), "estimate"] for x in shown]
-    )
-    np.testing.assert_array_equal(crosses.get_ydata(), [1, 6])
+    assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
+    assert_array_equal(points.get_ydata(), [2, 3, 4, 7])
+    assert_array_equal(crosses.get_xdata(), [table.loc[(x.name, "naive", "none"), "estimate"] for x in shown])
+    assert_array_equal(crosses.get_ydata(), [1, 6])
     ends = spans(intervals)[:, :, 0]
-    np.testing.assert_array_equal(ends[~np.isnan(ends[:, 0])], table.loc[drawn, ["lower", "upper"]])
+    assert_array_equal(ends[~np.isnan(ends[:, 0])], table.loc[drawn, ["lower", "upper"]])
     assert ax.get_xlabel() == "estimate and 80 % interval"
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     plots.draw_side_by_side(found, ax=(everything := Figure().subplots()))
@@ -462,24 +461,22 @@ def test_size_distribution(ax, fit):
     plots.draw_size_distribution(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
     median, predicted, sampled = ax.lines
-    np.testing.assert_allclose(median.get_xdata(), grid.size)
-    np.testing.assert_allclose(median.get_ydata(), 101 / grid.size / grid.width)
+    assert_allclose(median.get_xdata(), grid.size)
+    assert_allclose(median.get_ydata(), 101 / grid.size / grid.width)
     low, high = band(ax)
-    np.testing.assert_allclose(low, 6 / grid.size / grid.width)
-    np.testing.assert_allclose(high, 196 / grid.size / grid.width)
+    assert_allclose(low, 6 / grid.size / grid.width)
+    assert_allclose(high, 196 / grid.size / grid.width)
     counts = PRED.value_counts().value_counts().sort_index()
     there = ~np.isnan(predicted.get_ydata())
     at = grid.bin(counts.index.to_numpy(float))
     assert len(set(at)) == len(counts), "each of these sizes has a bin of its own"
-    np.testing.assert_array_equal(predicted.get_xdata()[there], grid.size[at])
-    np.testing.assert_allclose(predicted.get_ydata()[there], counts / grid.width[at])
+    assert_array_equal(predicted.get_xdata()[there], grid.size[at])
+    assert_allclose(predicted.get_ydata()[there], counts / grid.width[at])
     bins, entities = np.unique(grid.bin(units.size), return_counts=True)
-    np.testing.assert_array_equal(sampled.get_xdata(), grid.size[bins])
+    assert_array_equal(sampled.get_xdata(), grid.size[bins])
     records = sampled.get_ydata() * grid.width[bins] * grid.size[bins]
-    np.testing.assert_allclose(records.sum(), len(PRED))
-    np.testing.assert_allclose(
-        records / records[0], entities * grid.size[bins] / (entities * grid.size[bins])[0]
-    )
+    assert_allclose(records.sum(), len(PRED))
+    assert_allclose(records / records[0], entities * grid.size[bins] / (entities * grid.size[bins])[0])
     assert ax.get_xscale() == ax.get_yscale() == "log"
     shown = np.concatenate([predicted.get_ydata()[there], sampled.get_ydata()])
     assert ax.get_ylim()[0] < shown.min() and shown.max() < ax.get_ylim()[1]
@@ -505,9 +502,7 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
         / plots.draw_size_distribution(fit, ax=other).lines[2].get_ydata()
     )
     size = one.lines[2].get_xdata()
-    np.testing.assert_allclose(
-        ratio * size, ratio[0] * size[0], err_msg="a large entity was drawn the more easily"
-    )
+    assert_allclose(ratio * size, ratio[0] * size[0], err_msg="a large entity was drawn the more easily")
 
 
 @pytest.mark.slow
@@ -515,16 +510,16 @@ def test_retention(ax, fit):
     plots.draw_retention(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units.table()
     median, ticks, largest, sampled = ax.lines
-    np.testing.assert_array_equal(ticks.get_xdata(), sorted({s for s in units["records"] if s > 1}))
+    assert_array_equal(ticks.get_xdata(), sorted({s for s in units["records"] if s > 1}))
     assert set(largest.get_xdata()) == {units["records"].max()}
-    np.testing.assert_array_equal(median.get_xdata(), grid.size[1:])
-    np.testing.assert_allclose(median.get_ydata(), 101 / 201 / grid.size[1:])
+    assert_array_equal(median.get_xdata(), grid.size[1:])
+    assert_allclose(median.get_ydata(), 101 / 201 / grid.size[1:])
     low, high = band(ax)
-    np.testing.assert_allclose(low, 6 / 201 / grid.size[1:])
-    np.testing.assert_allclose(high, 196 / 201 / grid.size[1:])
+    assert_allclose(low, 6 / 201 / grid.size[1:])
+    assert_allclose(high, 196 / 201 / grid.size[1:])
     several = units[units["records"] > 1]
-    np.testing.assert_array_equal(sampled.get_xdata(), several["records"])
-    np.testing.assert_allclose(sampled.get_ydata(), several["common_links"] / several["true_links"])
+    assert_array_equal(sampled.get_xdata(), several["records"])
+    assert_allclose(sampled.get_ydata(), several["common_links"] / several["true_links"])
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "share of links kept"
 
 
@@ -533,10 +528,10 @@ def test_leakage(ax, fit):
     plots.draw_leakage(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
     median, sampled = ax.lines
-    np.testing.assert_allclose(median.get_ydata(), 1.01 * grid.size)
-    np.testing.assert_array_equal(sampled.get_xdata(), units.size)
+    assert_allclose(median.get_ydata(), 1.01 * grid.size)
+    assert_array_equal(sampled.get_xdata(), units.size)
     met = [np.sum(units.n[units.unit == i] * (units.m - units.n)[units.unit == i]) for i in range(len(units))]
-    np.testing.assert_allclose(sampled.get_ydata(), met / units.size)
+    assert_allclose(sampled.get_ydata(), met / units.size)
     assert min(sampled.get_ydata()) >= 0 > ax.get_ylim()[0], "those that meet nobody are seen"
 
 
@@ -560,7 +555,7 @@ def test_tipping_line(ax, broken):
     thin, bold = ax.collections
     assert min(bold.get_linewidth()) > 2 * max(thin.get_linewidth())
     u, v = np.vstack([p.vertices for p in bold.get_paths()]).T
-    np.testing.assert_allclose(u + v, 0.4)
+    assert_allclose(u + v, 0.4)
     assert (v <= broken).all()
     labels = [t.get_text() for t in ax.texts]
     assert "0.8" in labels and "0.80" not in labels, "one label for the line"

@@ -21,6 +21,7 @@ import pyarrow.dataset
 import pytest
 
 import erbayes as eb
+from erbayes import DataError
 from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, drawing, scan
 from erbayes.large.duckdb import DuckTable
 from erbayes.large.runsql import RunSQLTable
@@ -236,7 +237,7 @@ def test_a_hundred_thousand_rows_in_postgresql(postgres):
         eb.measure(frame, labels, missing=eb.Missing.OMIT),
     )
     postgres.execute('INSERT INTO "s.1"."p""; --" VALUES (\'US0-0\', \'x\')')
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'US0-0'"):
+    with pytest.raises(DataError, match="1 duplicates, such as 'US0-0'"):
         scan(table, labels, names, missing=eb.Missing.OMIT)
 
 
@@ -250,29 +251,27 @@ def test_literals_mean_what_they_say(connect, literal):
 
 
 def test_csv_ids_are_text(tmp_path):
-    (tmp_path / "p.csv").write_text(
-        'record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n', encoding="utf-8"
-    )
+    (tmp_path / "p.csv").write_text('record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n', "utf-8")
     labels = {"007": "e", "7": "e", "a,b": "f", "1e3": "f"}
     found = scan(tmp_path / "p.csv", labels, Columns(any_id=True))
     real = eb.Clustering.of({"007": "NA", "7": "null", "a,b": 'x "y"', "1e3": "NA"}, any_id=True)
     same(found, eb.measure(real, labels))
-    (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n", encoding="utf-8")
+    (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n", "utf-8")
     assert scan(tmp_path / "q.tsv", {"007": "e"}, Columns("record", "cluster")).rows == 1
     with pytest.raises(
-        eb.DataError, match="of the prediction are of type string, those of the labels of type integer"
+        DataError, match="of the prediction are of type string, those of the labels of type integer"
     ):
         scan(tmp_path / "p.csv", {7: "e"})
-    (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n", encoding="utf-8")
+    (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n", "utf-8")
     with pytest.raises(
-        eb.DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"
+        DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"
     ):
         scan(tmp_path / "p.csv", {"2": "e"})
 
 
 def test_csv_files_whose_columns_are_in_another_order(tmp_path):
-    (tmp_path / "a.csv").write_text("record,cluster\n1,x\n", encoding="utf-8")
-    (tmp_path / "b.csv").write_text("cluster,record\nx,2\n", encoding="utf-8")
+    (tmp_path / "a.csv").write_text("record,cluster\n1,x\n", "utf-8")
+    (tmp_path / "b.csv").write_text("cluster,record\nx,2\n", "utf-8")
     same(scan(tmp_path, {"1": "e", "2": "e"}), eb.measure({"1": "x", "2": "x"}, {"1": "e", "2": "e"}))
 
 
@@ -305,7 +304,7 @@ def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
     same(scan(spare, labels), wanted)
     same(scan(lone, labels, Columns("__index_level_0__", "cluster")), wanted)
     said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
-    with pytest.raises(eb.DataError, match=said):
+    with pytest.raises(DataError, match=said):
         scan(lone, labels)
 
 
@@ -313,16 +312,16 @@ def test_a_first_line_that_is_no_heading_is_refused(tmp_path):
     """So is a heading below the first line: neither loses a record nor makes one."""
     rows = ["record,cluster", *(f"r{i},c{i // 3}" for i in range(40))]
     for name, lines in (("once", rows), ("bare", rows[1:]), ("twice", [*rows[:9], rows[0], *rows[9:]])):
-        (tmp_path / f"{name}.csv").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines), "utf-8")
     once, labels = tmp_path / "once.csv", {"r1": "e", "r2": "e"}
     scan(once, labels)
     said = "the prediction: .* in the column of this name"
     for path in (tmp_path / "bare.csv", tmp_path / "twice.csv"):
-        with pytest.raises(eb.DataError, match=said):
+        with pytest.raises(DataError, match=said):
             scan(path, labels)
-        with pytest.raises(eb.DataError, match=said), drawing(path):
+        with pytest.raises(DataError, match=said), drawing(path):
             pass
-        with pytest.raises(eb.DataError, match=said):
+        with pytest.raises(DataError, match=said):
             scan({"p": once, "q": path}, labels)
 
 
@@ -372,7 +371,7 @@ def broken(records, clusters, **options):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(work, message):
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         work()
 
 
@@ -383,9 +382,7 @@ def test_an_engine_that_does_not_see_case_is_refused():
         "p",
         dialect=Dialect.SQLITE,
     )
-    with pytest.raises(
-        eb.DataError, match="the database takes 'A' for a labelled record, which has another id"
-    ):
+    with pytest.raises(DataError, match="the database takes 'A' for a labelled record, which has another id"):
         scan(blind, {"a": "e"}, Columns("r", "c"))
 
 
@@ -394,7 +391,7 @@ def test_duplicates_far_from_the_sample_are_counted_exactly(monkeypatch):
     frame = pd.DataFrame({"r": records + records[-1:], "c": [*records, "0"]})
     for part in (20_000_000, 500):
         monkeypatch.setattr("erbayes.large.duckdb.PART", part)
-        with pytest.raises(eb.DataError, match=r"record ids of the prediction: 1 duplicates, such as '3999'"):
+        with pytest.raises(DataError, match=r"record ids of the prediction: 1 duplicates, such as '3999'"):
             scan(frame, {"7": "e"})
 
 
@@ -409,24 +406,24 @@ def test_folders_of_several_kinds_are_refused(tmp_path):
     frame_of(population(0)[0]).to_csv(tmp_path / "a.csv", index=False)
     (tmp_path / "notes.txt").touch()
     with pytest.raises(
-        eb.DataError, match=r"1 of 2 files are neither Parquet, CSV nor TSV, such as 'notes.txt'"
+        DataError, match=r"1 of 2 files are neither Parquet, CSV nor TSV, such as 'notes.txt'"
     ):
         scan(tmp_path, {"a": "e"})
     (tmp_path / "notes.txt").unlink()
     parquet(frame_of(population(0)[0]), tmp_path)
-    with pytest.raises(eb.DataError, match=r"holds files of several kinds: '.csv', '.parquet'"):
+    with pytest.raises(DataError, match=r"holds files of several kinds: '.csv', '.parquet'"):
         scan(tmp_path, {"a": "e"})
     (tmp_path / "none").mkdir()
-    with pytest.raises(eb.DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         scan(tmp_path / "none", {"a": "e"})
 
 
 def test_a_broken_file_is_told(tmp_path):
     (tmp_path / "p.parquet").write_bytes(b"PAR1 not so")
-    with pytest.raises(eb.DataError, match="cannot"):
+    with pytest.raises(DataError, match="cannot"):
         scan(tmp_path / "p.parquet", {"a": "e"})
-    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3, encoding="utf-8")
-    with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction"):
+    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3, "utf-8")
+    with pytest.raises(DataError, match="DuckDB cannot scan the prediction"):
         scan(tmp_path / "p.csv", {"a": "e"})
 
 
@@ -553,13 +550,13 @@ def test_a_small_memory_limit_spills(tmp_path):
     )
     same(found, eb.measure(frame, labels))
     assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
-    with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction: Out of Memory"):
+    with pytest.raises(DataError, match="DuckDB cannot scan the prediction: Out of Memory"):
         scan(tmp_path / "p.parquet", labels, database=DuckDB(memory_limit="5MB", threads=1, folder=tmp_path))
 
 
 def test_duckdb_is_asked_for_where_it_is_lacking(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(eb.DataError, match=r"scanning needs DuckDB: pip install 'erbayes\[scale\]'"):
+    with pytest.raises(DataError, match=r"scanning needs DuckDB: pip install 'erbayes\[scale\]'"):
         scan(pd.Series(["x"], ["a"]), {"a": "e"})
 
 
@@ -644,9 +641,7 @@ def test_reports_and_plans_scan_too(tmp_path, monkeypatch, command):
         options = ["--design", "uniform-clusters", "--missing", "omit", "--output", "out"]
         found = CliRunner().invoke(app, [command[0], *source, "l.csv", *options, *command[1:]])
         assert found.exit_code == 0, found.stderr
-        return (tmp_path / "out").read_text(encoding="utf-8").partition("<h2>Data and design</h2>")[
-            0
-        ], found.stderr
+        return (tmp_path / "out").read_text("utf-8").partition("<h2>Data and design</h2>")[0], found.stderr
 
     wanted, _ = told("old.parquet")
     for source in (["old.parquet", "--memory-limit", "1GB"], ["x.duckdb", "--table", "old"]):
@@ -666,9 +661,7 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     found = shell(packed, path)
     scanned = shell(packed, path, "--memory-limit", "1GB").stderr.splitlines()
     assert rows_of(found) == wanted and found.stderr.splitlines()[1:] == scanned[2:]
-    with pytest.raises(
-        eb.DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"
-    ):
+    with pytest.raises(DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"):
         scan(packed, labels)
 
 
@@ -706,36 +699,32 @@ COMPARED = [
 ]
 
 
-@pytest.mark.parametrize("args", COMPARED)
+@pytest.mark.parametrize(
+    ("args", "common"), [(a, c) for a in COMPARED for c in (False, True) if not (c and a.startswith("both"))]
+)
 @pytest.mark.parametrize("large", [False, True])
-def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large):
+def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, common, large):
+    """Also if each prediction lacks some records, on those that both have."""
     monkeypatch.chdir(tmp_path)
-    old, new, labels, _ = releases(tmp_path)
+    old, new, labels, _ = releases(tmp_path, gaps=common)
     if large:
         monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
-    found = shell(*args.split(), command="compare")
+    found = shell(*args.split(), *["--missing", "common"] * common, command="compare")
     assert found.exit_code == 0, found.stderr
-    assert (
-        ("old: 300 records scanned" in found.stderr)
-        == ("new: 300 records scanned" in found.stderr)
-        == (large or args in COMPARED[:4])
-    )
+    scanned = [line.split(" scanned")[0] for line in found.stderr.splitlines() if " records scanned" in line]
+    records = 268 if common else 300
+    both = [f"old: {records} records", f"new: {records} records"]
+    assert scanned == (both if large or args in COMPARED[:4] else [])
     (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
-    wanted = (
-        eb.compare(
-            {"old": old, "new": new},
-            labels,
-            eb.UniformClusters(),
-            [eb.metrics.pairwise_f()],
-            missing=eb.Missing.OMIT,
-        )
-        .differences()
-        .iloc[0]
-    )
+    missing = eb.Missing.COMMON if common else eb.Missing.OMIT
+    metrics = [eb.metrics.pairwise_f()]
+    compared = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), metrics, missing=missing)
+    wanted = compared.differences().iloc[0]
     assert row["prediction"] == "new - old"
-    assert [row[k] for k in ("estimate", "se", "lower", "upper")] == pytest.approx(
-        [wanted[k] for k in ("estimate", "se", "lower", "upper")]
-    )
+    for key in ("estimate", "se", "lower", "upper"):
+        assert row[key] == pytest.approx(wanted[key])
+    said = f"caution: {compared.left_out} labelled records, which not all predictions have, are left out"
+    assert (said in found.stderr) == common
 
 
 def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
@@ -750,34 +739,6 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         assert f"'old' and 'other' cover different records, 300 and {number}; " in found.stderr
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
     assert found.exit_code == 2 and "a comparison needs two predictions or more, not 1" in found.stderr
-
-
-@pytest.mark.parametrize("args", [a for a in COMPARED if not a.startswith("both")])
-@pytest.mark.parametrize("large", [False, True])
-def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args, large):
-    monkeypatch.chdir(tmp_path)
-    old, new, labels, _ = releases(tmp_path, gaps=True)
-    if large:
-        monkeypatch.setattr("erbayes._internal.files.LARGE", 0)
-    found = shell(*args.split(), "--missing", "common", command="compare")
-    assert found.exit_code == 0, found.stderr
-    scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
-    assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
-    assert scanned or not (large or args in COMPARED[:4])
-    (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
-    wanted = eb.compare(
-        {"old": old, "new": new},
-        labels,
-        eb.UniformClusters(),
-        [eb.metrics.pairwise_f()],
-        missing=eb.Missing.COMMON,
-    )
-    assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
-    assert row["se"] == pytest.approx(wanted.differences().se[0])
-    assert (
-        f"caution: {wanted.left_out} labelled records, which not all predictions have, are left out"
-        in found.stderr
-    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -827,7 +788,7 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     old, new, labels, blocks = releases(tmp_path, gaps=True)
     files = {"old": tmp_path / "old.parquet", "new": str(tmp_path / "dir" / "new")}
     design, metrics = eb.UniformClusters(), [eb.metrics.pairwise_f(), eb.metrics.b3_recall]
-    with pytest.raises(eb.DataError, match="'old' and 'new' cover different records"):
+    with pytest.raises(DataError, match="'old' and 'new' cover different records"):
         eb.compare(files, labels, design, metrics, missing=eb.Missing.OMIT)
     for given in (files, {"old": files["old"], "new": frame_of(new)}):
         found = eb.compare(given, labels, design, metrics, missing=eb.Missing.COMMON)
@@ -835,10 +796,10 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
         pd.testing.assert_frame_equal(found.differences(), wanted.differences())
         assert found.left_out == wanted.left_out > 0
     same = {"old": files["old"], "again": files["old"]}
-    with pytest.raises(eb.DataError, match="labelled records are not in the prediction"):
+    with pytest.raises(DataError, match="labelled records are not in the prediction"):
         eb.compare(same, labels, design, metrics, missing=eb.Missing.COMMON)
     eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON)
-    with pytest.raises(eb.DataError, match="the policy 'common' is for several predictions"):
+    with pytest.raises(DataError, match="the policy 'common' is for several predictions"):
         scan(files["old"], labels, missing=eb.Missing.COMMON)
     alone = eb.estimate(files["old"], labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
     wanted = eb.estimate(old, labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
@@ -856,7 +817,7 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):
-    with pytest.raises(eb.DataError, match=message):
+    with pytest.raises(DataError, match=message):
         scan({"old": old, "new": new}, {"a": "e"})
 
 
@@ -864,7 +825,7 @@ def test_scans_for_different_labels_are_not_compared():
     prediction, labels, _ = population(0, lacking=0)
     one, other = (scan(prediction, labels[:k]) for k in (40, 50))
     with pytest.raises(
-        eb.DataError, match="'a' and 'b' are scans for different labels, or leave out different ones"
+        DataError, match="'a' and 'b' are scans for different labels, or leave out different ones"
     ):
         refuse_different_records({"a": one, "b": other})
 
@@ -888,16 +849,16 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
         (labels[1:], rf"the {len(labels) - 1} labels, which are not its own"),
         (joined, "not its own"),
     ):
-        with pytest.raises(eb.DataError, match=said):
+        with pytest.raises(DataError, match=said):
             eb.compare(scans, other, design)
-        with pytest.raises(eb.DataError, match="or scan the prediction again with what is given"):
+        with pytest.raises(DataError, match="or scan the prediction again with what is given"):
             eb.estimate(scans["new"], other, design)
-    with pytest.raises(eb.DataError, match="already: leave out blocks, frame, or"):
+    with pytest.raises(DataError, match="already: leave out blocks, frame, or"):
         eb.compare(scans, None, design, blocks=labels, frame=labels.index)
-    with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
+    with pytest.raises(DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; missing=.common"
+        DataError, match=r"'old' and 'new' cover different records, 300 and 299; missing=.common"
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

@@ -207,26 +207,6 @@ def test_common_records_in_a_frame_and_without_groups():
     assert {one.groupings[0].unknown for one in units.values()} == {7}
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"group": "land"}, "has no column 'land'"),
-        ({"group": None}, "the column of groups is named by a text"),
-        ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
-        ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
-    ],
-)
-def test_what_is_wrong_with_attributes_of_common_records_is_said(change, message):
-    prediction, labels, _ = population(1, lacking=0)
-    attributes = variable(prediction).rename_axis("record").reset_index()
-    both = {"old": frame_of(prediction), "new": frame_of(prediction)}
-    with pytest.raises(DataError, match=message):
-        scan(both, labels, groups=GroupSource(**{"group": "country", "source": attributes} | change))
-    relation = SOURCES["relation"](attributes, None)
-    with pytest.raises(DataError, match="the table of attributes has a database of its own"):
-        scan(both, labels, groups=GroupSource(relation, "country"))
-
-
 def test_records_without_a_group():
     prediction, labels, _ = population(8, lacking=0)
     groups = variable(prediction)
@@ -295,14 +275,13 @@ def test_links_inside_two_of_four_groups_are_refused():
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_attributes_is_said(change, message):
+    """Of one prediction, and of the common records of two."""
     prediction, labels, _ = population(1, lacking=0)
     attributes = variable(prediction).rename_axis("record").reset_index()
-    with pytest.raises(DataError, match=message):
-        scan(
-            frame_of(prediction),
-            labels,
-            groups=GroupSource(**{"group": "country", "source": attributes} | change),
-        )
+    one, given = frame_of(prediction), {"group": "country", "source": attributes} | change
+    for source in (one, {"old": one, "new": one}):
+        with pytest.raises(DataError, match=message):
+            scan(source, labels, groups=GroupSource(**given))
 
 
 def test_too_many_values_are_refused():
@@ -320,6 +299,10 @@ def test_a_source_with_its_own_database_takes_no_second_table():
     relation = SOURCES["relation"](frame_of(prediction), None)
     with pytest.raises(DataError, match="make a view of the prediction that has the column of groups"):
         scan(relation, labels, groups=GroupSource(variable(prediction).reset_index(), "country"))
+    attributes = SOURCES["relation"](variable(prediction).rename_axis("record").reset_index(), None)
+    both = {"old": frame_of(prediction), "new": frame_of(prediction)}
+    with pytest.raises(DataError, match="the table of attributes has a database of its own"):
+        scan(both, labels, groups=GroupSource(attributes, "country"))
 
 
 def test_integers_of_files_as_text(tmp_path):

@@ -250,7 +250,8 @@ def test_the_variance_within_is_never_below_the_plain_one():
 def test_a_component_that_imputations_lack_says_so():
     fits = [normal([0.5, np.nan], [0.01, 0.01]), normal([0.5, 0.9], [0.01, 0.01])]
     both = pool(fits, normal([0.5, 0.9], [0.02, 0.04])).both
-    assert np.isnan(both.mean[1]) and both.reasons == (
+    assert np.isnan(both.mean[1])
+    assert both.reasons == (
         "",
         "it has no estimate in 1 of 2 imputations of the labels",
     )
@@ -332,7 +333,8 @@ def test_rates_may_be_a_table_of_joint_draws():
     table = pd.DataFrame({"kept": [0.1, 0.2, 0.3], "missed": [0.3, 0.2, 0.1]})
     answer = taylor(OLD)
     found = with_errors(answer, SHEET.labels, DESIGN, OLD, table, rng=1)
-    assert list(found.rates) == ["missed", "kept", "added"] and found.rates["kept"].tolist() == [
+    assert list(found.rates) == ["missed", "kept", "added"]
+    assert found.rates["kept"].tolist() == [
         0.1,
         0.2,
         0.3,

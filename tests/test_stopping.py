@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 from test_cli import folder, refused, run  # noqa: F401
@@ -84,8 +85,8 @@ EXAMPLES = {
 def test_intervals_are_those_of_the_authors(name, once, anytime):
     """confseq 0.0.11 of Waudby-Smith, on a grid of 1/4000, with c = 3/4 and the running intersection."""
     x = EXAMPLES[name]
-    np.testing.assert_allclose(betting(x), once, atol=3 / 8000)
-    np.testing.assert_allclose(betting(x, anytime=True), anytime, atol=3 / 8000)
+    assert_allclose(betting(x), once, atol=3 / 8000)
+    assert_allclose(betting(x, anytime=True), anytime, atol=3 / 8000)
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -131,7 +132,7 @@ def test_a_sequence_gets_shorter_and_looks_agree():
 
 def test_both_sides_are_alike_and_order_counts():
     x = np.random.default_rng(5).beta(4, 1, 50)
-    np.testing.assert_allclose(betting(x), 1 - betting(1 - x)[::-1])
+    assert_allclose(betting(x), 1 - betting(1 - x)[::-1])
     assert abs(betting(x) - betting(np.sort(x))).max() > 1e-4
 
 
@@ -160,7 +161,7 @@ def test_no_interval_leaves_out_its_estimate(kind):
     for values, mean in cases:
         ends = [low, high] if mean == low - 1e-12 else np.nan
         found = with_draws(fit(mean, 0.05, 60.0), values, np.ones((60, 1)))
-        np.testing.assert_array_equal(found.interval(0.95, kind)[0], np.broadcast_to(ends, 2))
+        assert_array_equal(found.interval(0.95, kind)[0], np.broadcast_to(ends, 2))
     assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
 
 
@@ -218,15 +219,13 @@ def brute_ratio(entity):
 def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
     sample, entities = of_links()
     values, shares = draws_of(sample, P)
-    np.testing.assert_allclose(values, [brute_ratio(e) for e in entities])
-    np.testing.assert_allclose(shares, 1)
+    assert_allclose(values, [brute_ratio(e) for e in entities])
+    assert_allclose(shares, 1)
     found = BoundedMeans()(sample, [P])
     assert found.mean[0] == pytest.approx(values.mean())
     assert found.sd[0] == pytest.approx(values.std(ddof=1) / np.sqrt(200))
-    np.testing.assert_allclose(found.interval()[0], betting(values))
-    np.testing.assert_allclose(
-        found.interval(0.9, Betting(anytime=True))[0], betting(values, 0.9, anytime=True)
-    )
+    assert_allclose(found.interval()[0], betting(values))
+    assert_allclose(found.interval(0.9, Betting(anytime=True))[0], betting(values, 0.9, anytime=True))
 
 
 def test_a_mixture_has_bounded_shares_of_mean_one():
@@ -238,7 +237,7 @@ def test_a_mixture_has_bounded_shares_of_mean_one():
     most = (
         (sizes - 1) / (sizes - 1).sum() / (0.4 / len(sizes) + 0.6 * (sizes - 1) / (sizes - 1).sum())
     ).max()
-    np.testing.assert_allclose(shares, (links / chance)[entities] / most, atol=1e-12)
+    assert_allclose(shares, (links / chance)[entities] / most, atol=1e-12)
     assert most < 1 / 0.6
     assert (shares @ values) / shares.sum() == pytest.approx(BoundedMeans()(sample, [P]).mean[0])
 
@@ -297,11 +296,11 @@ def test_bets_need_draws_in_their_order(make, metric):
     with pytest.raises(eb.NotIdentified, match="depends on the order of draws: list the unit of each draw"):
         draws_of(eb.Sample(some, design), metric)
     listed = eb.Sample(some, make(some.ids[at]))
-    np.testing.assert_array_equal(listed.expansion.unit, at)
+    assert_array_equal(listed.expansion.unit, at)
     values, _ = draws_of(listed, metric)
     if hasattr(design, "expand_draws"):  # a study draws positions of units, in their order
         many = eb.Sample(some, design, design.expand_draws(some, np.stack([at, at[::-1]])))
-        np.testing.assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
+        assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
 
 
 def test_weighted_records_are_draws_in_their_order():
@@ -311,7 +310,7 @@ def test_weighted_records_are_draws_in_their_order():
     labels = labels[labels.isin(labels[drawn])]
     design = eb.WeightedRecords.of(labels, drawn, sizes / sizes.sum(), absolute=True)
     values, _ = draws_of(eb.Sample(eb.measure(PEOPLE.pred, labels), design), P)
-    np.testing.assert_allclose(values, [brute_ratio(e) for e in PEOPLE.true[drawn]])
+    assert_allclose(values, [brute_ratio(e) for e in PEOPLE.true[drawn]])
 
 
 def test_units_that_are_alike_by_chance_are_no_proof():
@@ -362,7 +361,7 @@ def fit(x, sd, effective, support=m.UNIT):
 
 def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
     wald = fit(0.5, 0.01, 100.0).interval(0.95, eb.intervals.Anytime(100, eb.intervals.WALD))[0]
-    np.testing.assert_allclose(wald, 0.5 + 0.01 * robbins(100, 0.05, 100) * np.array([-1, 1]), rtol=1e-6)
+    assert_allclose(wald, 0.5 + 0.01 * robbins(100, 0.05, 100) * np.array([-1, 1]), rtol=1e-6)
     for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
         inner, outer = (
             fit(0.9, 0.02, 80.0).interval(0.95, k)[0] for k in (kind, eb.intervals.Anytime(kind=kind))
@@ -373,7 +372,7 @@ def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
 def test_a_sequence_needs_an_effective_number_of_draws():
     with pytest.raises(eb.DataError, match="effective number of draws, which these estimates have not"):
         fit(0.5, 0.01, np.inf).interval(0.95, eb.intervals.Anytime())
-    np.testing.assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.intervals.Anytime()), [[0.5, 0.5]])
+    assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.intervals.Anytime()), [[0.5, 0.5]])
 
 
 @pytest.mark.parametrize("wrong", [0, -1, np.inf, "many", True])
@@ -419,9 +418,9 @@ def test_verdicts_follow_from_intervals():
     ):
         found = check(sample, {P: minimum})
         assert found.verdict is verdict
-        np.testing.assert_allclose(found.interval[0], exact)
+        assert_allclose(found.interval[0], exact)
     once = check(sample, {P: 0.5}, ONCE)
-    np.testing.assert_allclose(once.interval[0], BoundedMeans()(sample, [P]).interval(0.95, Betting())[0])
+    assert_allclose(once.interval[0], BoundedMeans()(sample, [P]).interval(0.95, Betting())[0])
 
 
 def test_several_metrics_share_the_level():
@@ -429,7 +428,7 @@ def test_several_metrics_share_the_level():
     found = check(sample, {P: 0.5, "pairwise-recall": 0.5}, Rule(0.9))
     assert found.level == pytest.approx(0.95)
     wanted = eb.engine.taylor(sample, R).apply(R).interval(0.95, eb.intervals.Anytime())[0]
-    np.testing.assert_allclose(found.interval[1], wanted)
+    assert_allclose(found.interval[1], wanted)
     assert found.kinds == ("betting at any time", "Beta at any time")
     assert found.table()["level"].tolist() == pytest.approx([0.95, 0.95])
 
@@ -504,10 +503,8 @@ def test_a_check_bets_on_listed_draws_alone(rule):
     at_any_time = " at any time" * (rule is REPEATED)
     assert bets.kinds == (f"betting{at_any_time}",) and plain.kinds == (f"Beta{at_any_time}",)
     wanted = eb.engine.taylor(of_halves(DRAWN_HALVES), m.cluster_recall).apply(m.cluster_recall)
-    np.testing.assert_allclose(plain.interval, wanted.interval(0.95, rule.kind))
-    np.testing.assert_array_equal(
-        bets.interval[0], betting(1.0 * (DRAWN_HALVES < 2000), anytime=rule is REPEATED)
-    )
+    assert_allclose(plain.interval, wanted.interval(0.95, rule.kind))
+    assert_array_equal(bets.interval[0], betting(1.0 * (DRAWN_HALVES < 2000), anytime=rule is REPEATED))
 
 
 @pytest.mark.parametrize("rule", [REPEATED, ONCE])

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal, assert_series_equal
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -141,9 +142,7 @@ def test_every_estimator_gives_estimates():
 
 
 def same(a, b):
-    pd.testing.assert_frame_equal(
-        a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"), check_exact=True
-    )
+    assert_frame_equal(a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"), check_exact=True)
 
 
 def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypatch):
@@ -153,9 +152,7 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     with joblib.parallel_config(n_jobs=2):
         same(alone, run(boot, 20))
     beside = run({"own": one_by_one} | boot, 20).runs
-    pd.testing.assert_series_equal(
-        beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate
-    )
+    assert_series_equal(beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate)
     other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4)
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
@@ -276,12 +273,12 @@ def undisturbed():
 
 
 def test_a_killed_study_goes_on_bit_for_bit(tmp_path):
-    pd.testing.assert_frame_equal(killed(tmp_path, 1, 1), undisturbed(), check_exact=True)
+    assert_frame_equal(killed(tmp_path, 1, 1), undisturbed(), check_exact=True)
 
 
 @pytest.mark.study
 def test_a_study_killed_ten_times_goes_on_bit_for_bit(tmp_path):
-    pd.testing.assert_frame_equal(killed(tmp_path, 10, 2), undisturbed(), check_exact=True)
+    assert_frame_equal(killed(tmp_path, 10, 2), undisturbed(), check_exact=True)
 
 
 def test_plans_draw_what_they_say():

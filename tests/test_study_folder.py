@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import erbayes as eb
+from erbayes import DataError
 from erbayes import metrics as m
 from erbayes.engine import Taylor
 from erbayes.labels import Records
@@ -88,18 +89,16 @@ class TestErrors:
             ({"plan": eb.labels.RootSize()}, "plan"),
             ({"estimators": Taylor(order=1)}, "estimator own"),
         ):
-            with pytest.raises(eb.DataError, match=f"is of another study, with {what}.*name a new folder"):
+            with pytest.raises(DataError, match=f"is of another study, with {what}.*name a new folder"):
                 run(**{"estimators": Taylor(), "folder": tmp_path / "runs"} | other)
 
     def test_no_folder_above(self, tmp_path):
-        with pytest.raises(
-            eb.DataError, match=r"cannot write .*none/runs: No such file .*: name a new folder"
-        ):
+        with pytest.raises(DataError, match=r"cannot write .*none/runs: No such file .*: name a new folder"):
             run(never, tmp_path / "none" / "runs")
 
     def test_a_file(self, tmp_path):
         (tmp_path / "runs").write_text("", encoding="utf-8")
-        with pytest.raises(eb.DataError, match=r"cannot write .*runs: File exists: name a new folder"):
+        with pytest.raises(DataError, match=r"cannot write .*runs: File exists: name a new folder"):
             run(never, tmp_path / "runs")
 
     @pytest.mark.parametrize("kept", [0, 20, 150])
@@ -108,9 +107,7 @@ class TestErrors:
         run(constant(1.0), folder)
         (file,) = folder.iterdir()
         file.write_bytes(file.read_bytes()[:kept])
-        with pytest.raises(
-            eb.DataError, match="parquet is damaged: remove it, and its cell is computed again"
-        ):
+        with pytest.raises(DataError, match="parquet is damaged: remove it, and its cell is computed again"):
             run(constant(1.0), folder)
         file.unlink()
         assert (run(constant(1.0), folder).estimate == 1).all()
@@ -121,7 +118,7 @@ class TestErrors:
         run(constant(1.0), folder)
         monkeypatch.setattr("os.access", lambda path, mode: False)
         assert (run(constant(1.0), folder).estimate == 1).all()
-        with pytest.raises(eb.DataError, match=r"cannot write .*: its folder may only be read"):
+        with pytest.raises(DataError, match=r"cannot write .*: its folder may only be read"):
             study(
                 {"zeta": PEOPLE},
                 {"plan": Records()},
