@@ -75,7 +75,8 @@ def test_hostile_ids(seed, tmp_path):
     rng = np.random.default_rng(seed)
     parts = np.array([*NASTY, "x" * 70, "00", "0007", "\u0301"], dtype=object)
     ids = {"".join(rng.choice(parts, size=rng.integers(1, 5))) for _ in range(150)} - {""}
-    prediction = "c" + pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids))  # no id that means none
+    # no id that means none, or that is there with other blanks at its end
+    prediction = "c" + pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids)) + "."
     frame, plan = frame_of(prediction), [*PLANS.values()][seed]
     wanted = draw(prediction, plan, 12, seed)
     frame.to_parquet(tmp_path / "p.parquet", index=False)
