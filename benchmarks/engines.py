@@ -11,7 +11,7 @@ from erbayes.metrics import Metric, Normal
 
 def on_distinct(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
     """Estimate from the distinct entities among uniform records drawn with replacement."""
-    design = DistinctEntities(len(sample.expansion.unit))
+    design = DistinctEntities(len(sample))
     return Taylor()(Sample(sample.units, design), metrics, rng)
 
 

@@ -25,7 +25,7 @@ from common import table as markdown
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.sample import ERRORS
+from erbayes.design.sample import ERRORS, Batch
 from erbayes.labels import Mixture
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.definitions import N
@@ -154,7 +154,7 @@ def of(prediction: np.ndarray, truth: np.ndarray) -> eb.units.Units:
 
 def sample(units: eb.units.Units, name: str, at: np.ndarray) -> eb.Sample:
     design = DESIGNS[name](units)
-    return eb.Sample(units, design, design.expand_draws(units, at))
+    return Batch.of(units, design, at)
 
 
 def score(ends: np.ndarray, true: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from populations import pair
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, Taylor
 from erbayes.labels import LinkEnds, Mixture, worst_cases
 
@@ -59,7 +60,7 @@ def populations() -> dict[str, sim.Population]:
 
 
 def sample(units: eb.units.Units, design, at: np.ndarray) -> eb.Sample:
-    return eb.Sample(units, design, design.expand_draws(units, at))
+    return Batch.of(units, design, at)
 
 
 def cell(units: eb.units.Units, name: str, rng: np.random.Generator) -> list[dict[str, Any]]:

@@ -79,7 +79,6 @@ DESIGNS = {
     eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
     eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
     eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
-    eb.design.WithRepeats: eb.design.WithRepeats(eb.UniformRecords()),
     eb.design.Pooled: eb.design.Pooled(
         [eb.UniformRecords(LABELLED[:40]), eb.design.ByPredictedSize(ROOT, LABELLED[40:])]
     ),
@@ -93,13 +92,11 @@ NOT_IN_THE_SHELL = {
     eb.design.FrozenWeights: "another design; --drawn-from makes it",
     eb.design.KnownSelection: "chances of units; use known-weights",
     eb.design.KnownInclusion: DRAWN,
-    eb.design.WithRepeats: "another design",
     eb.design.Pooled: DRAWN,
 }
 PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.ByPredictedSize}
 WITH_MODEL = {
     eb.UniformRecords,
-    eb.design.WithRepeats,  # a sample keeps the design inside
     eb.UniformClusters,
     eb.DistinctEntities,
     eb.design.BySize,
@@ -120,7 +117,6 @@ NOT_STUDIED = {
     eb.design.Responding: "responses belong to a sample",
     eb.design.KnownSelection: "chances belong to a sample",
     eb.design.KnownInclusion: "probabilities belong to a sample",
-    eb.design.WithRepeats: "a function as an engine has it, on every plan",
     eb.design.Pooled: "no plan yet: a plan of your own draws it",
 }
 DRAWN_BY = {
@@ -128,19 +124,17 @@ DRAWN_BY = {
     eb.design.FrozenWeights: "another design",
     eb.UniformClusters: sampling.PredictedClusters(),
     eb.design.ByPredictedSize: sampling.RootSize(),
-    eb.WeightedRecords: sampling.GivenProbabilities(),
+    eb.WeightedRecords: "chances up to a factor, of draws made elsewhere",
     eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
     eb.design.Pooled: sampling.Strata((1, 3)),
-    eb.design.KnownSelection: "a part of Pooled under Strata()",
+    eb.design.KnownSelection: sampling.GivenProbabilities(),
     eb.DistinctEntities: "a form of labels, not of draws",
     eb.KnownWeights: "draws made elsewhere",
     eb.design.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
     eb.design.Calibrated: "another design",
-    eb.design.WithRepeats: "another design",
     eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
-RESAMPLED = set(DESIGNS) - {eb.DistinctEntities, eb.design.KnownInclusion}
 
 
 def sampled(cls):
@@ -197,7 +191,7 @@ class TestDesign:
         plan = DRAWN_BY[cls]
         if isinstance(plan, str):
             return
-        values = pd.Series(1.0, TRUTH.index) if cls is eb.WeightedRecords else None
+        values = pd.Series(1.0, TRUTH.index) if cls is eb.design.KnownSelection else None
         drawn = sampling.draw(PREDICTION, plan, 60, 1, values=values)
         labels = TRUTH[TRUTH.isin(TRUTH[drawn.members["record"]])]
         found = drawn.design(labels)
@@ -209,14 +203,10 @@ class TestDesign:
         )
         assert np.isfinite(eb.engine.taylor(eb.Sample(units, found), PR[:1]).apply(PR[:1]).interval()).all()
 
-    def test_has_a_jackknife_and_a_bootstrap_or_is_refused(self, cls):
+    def test_has_a_jackknife_and_a_bootstrap(self, cls):
         sample = sampled(cls)
         assert np.isfinite(eb.engine.jackknife(sample, PR).sd).all()
-        if cls in RESAMPLED:
-            assert np.isfinite(engine.bootstrap(sample, PR, replicates=20, rng=1, progress=False).mean).all()
-        else:
-            with pytest.raises(eb.NotIdentified, match="no bootstrap resamples"):
-                engine.bootstrap(sample, PR, replicates=20, rng=1)
+        assert np.isfinite(engine.bootstrap(sample, PR, replicates=20, rng=1, progress=False).mean).all()
 
     def test_is_calibrated_or_refused(self, cls):
         if cls is eb.design.Calibrated:

@@ -208,7 +208,7 @@ def test_labels_that_make_numbers_wrong_are_faults():
     assert graded(alone, "must list every record", [m.b3_recall]) == "fault"
     fours = {i: i // 4 for i in range(80)}
     dropped = eb.Sample(eb.measure(fours, fours), eb.UniformRecords())
-    assert graded(dropped, "pairs of draws", [m.b3_recall]) == "fault"
+    assert graded(dropped, "By the units that draws have found", [m.b3_recall]) == "fault"
     design = eb.design.Responding(eb.UniformRecords(list(range(10))), [True] * 10 + [False] * 2)
     lost = eb.Sample(eb.measure(prediction, {i: i // 2 for i in range(20)}), design)
     assert graded(lost, "unresolved", [m.b3_recall]) == "fault"
@@ -228,13 +228,19 @@ def test_the_shell_prints_grades_and_remedies(tmp_path, monkeypatch):
     pd.DataFrame({"record": range(80), "entity": np.arange(80) // 2}).to_csv("l.csv", index=False)
     shown = run("estimate", "p.csv", "l.csv", "--design", "uniform-records")
     assert shown.exit_code == 0
-    # 40 · 39 / 2 pairs of draws, each of the other record of a pair with probability 1/84: 9.3
+    # each of 40 pairs is found with chance 1 - (82/84)^40 = .619, and 80/.619 is 129
     assert "note: The sample shows no variation of pairwise-precision" in shown.stderr
-    assert "fault: About 9 pairs of draws" in shown.stderr and "warning:" not in shown.stderr
+    assert (
+        "fault: By the units that draws have found, they are from 129 records" in shown.stderr
+        and "warning:" not in shown.stderr
+    )
     assert "DistinctEntities(n) (--design distinct-entities --draws)" in shown.stderr
     assert "if records were drawn without replacement, list the entity of every draw in" in shown.stderr
     checked = run("check", "p.csv", "l.csv", "--design", "uniform-records", "--min-recall", "0.5")
-    assert checked.exit_code == 3 and "fault: About 9 pairs of draws" in checked.stderr
+    assert (
+        checked.exit_code == 3
+        and "fault: By the units that draws have found, they are from 129 records" in checked.stderr
+    )
 
 
 SIZES = {1: 6, 2: 3, 3: 2, 5: 1}

@@ -19,7 +19,7 @@ from erbayes import metrics as m
 from erbayes.auxiliary.correction import Linearised
 from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import ChangedShare
-from erbayes.design.variance import StratifiedDraws
+from erbayes.design.draws import count_each
 from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
 from erbayes.engine.known_clusters import ClosedForm
@@ -461,7 +461,7 @@ def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing
 def variate(change, control, reach=((-1.0, 1.0),)):
     """The control variate of one estimate, from changes without each draw, (n,)."""
     one, other = (Effects(x[:, None], x[:, None]) for x in (change, control))
-    variance = StratifiedDraws(np.zeros(len(change), dtype=np.int64), np.ones(1))
+    variance = count_each(np.arange(len(change)), np.ones(len(change)))
     return ControlVariate.of(one, other, np.array(reach), np.array([True]), variance)
 
 
@@ -614,7 +614,7 @@ def test_pseudo_draws_move_the_control_by_its_weight():
 def test_repeats_that_do_not_count_are_no_draws_of_the_control():
     """The change by a pseudo-draw is at most √(Σd⁴/Σd² + 3 Σd²/n), for the n draws that count."""
     d, e = np.array([1.0, -1.0, 0.5, 0.0, 0.0]), np.array([0.9, -1.1, 0.4, 0.0, 0.0])
-    variance = StratifiedDraws(np.zeros(5, dtype=np.int64), np.ones(1))
+    variance = count_each(np.arange(5), np.ones(5))
     reach, moved = np.array([[-9.0, 9.0]]), {}
     for varying in (None, 5, 3):
         effects = Effects(d[:, None], d[:, None], varying), Effects(e[:, None], e[:, None])
@@ -641,7 +641,10 @@ def test_a_control_whose_own_draws_add_more_than_it_explains_leaves_all():
     d, e, third = np.array([1.0, -1.0]), np.array([2.0, -2.0]), 4.0
     effect = Effects(d[:, None], d[:, None])
     control = Effects(*2 * [np.append(e, third)[:, None]])
-    variance, unknown = StratifiedDraws(np.array([0, 0, 1]), np.zeros(2)), np.array([[-np.inf, np.inf]])
+    variance, unknown = (
+        count_each(np.arange(3), np.ones(3), np.array([0, 0, 1]), np.zeros(2)),
+        np.array([[-np.inf, np.inf]]),
+    )
     found = ControlVariate.of(effect, control, unknown, np.array([True]), variance, e[:, None])
     assert found.weight == 0.5 and (0.5 * third) ** 2 > d @ d
     assert found.remaining == 1

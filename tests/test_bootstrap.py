@@ -1,4 +1,4 @@
-"""Bootstrap: R's replicate weights, theory of the multipliers, SciPy's intervals."""
+"""Bootstrap: R's replicate weights, moments of the design, SciPy's intervals."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,8 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.variance import StratifiedDraws
-from erbayes.engine import BCa, RaoWu, bootstrap
-from erbayes.engine.schemes import Scheme
+from erbayes.design.draws import DrawnUnits
+from erbayes.engine import BCa, bootstrap
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 
@@ -19,32 +18,11 @@ pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
 
 
-class Efron(Scheme):
-    """n_h draws with replacement in each stratum, as a user can write it."""
-
-    def multipliers(self, draws, replicates, rng):
-        r = np.empty((replicates, len(draws.stratum)))
-        for h, theta in enumerate(draws.fpc):
-            n = int((draws.stratum == h).sum())
-            counts = rng.multinomial(n, np.full(n, 1 / n), replicates)
-            r[:, draws.stratum == h] = 1 + np.sqrt(theta) * (counts - 1)
-        return r
-
-
-class Given(Scheme):
-    """Multipliers that are given, as a user can write it."""
-
-    def __init__(self, values):
-        self.values = np.asarray(values, dtype=float)
-
-    def multipliers(self, draws, replicates, rng):
-        return self.values
-
-    def chunks(self, draws, replicates, rng):
-        yield self.values
-
-
-SCHEMES = (Efron(), RaoWu())
+def given(monkeypatch, values):
+    """Multipliers that are given."""
+    values = np.asarray(values, dtype=float)
+    monkeypatch.setattr(DrawnUnits, "multipliers", lambda self, replicates, rng: values)
+    return {"replicates": len(values), "rng": rng()}
 
 
 def rng(seed=1):
@@ -52,12 +30,12 @@ def rng(seed=1):
 
 
 @pytest.mark.parametrize("kind", ["bootstrap", "subbootstrap"])
-def test_fixed_replicates_of_R(kind):
-    given = pd.read_csv(GOLDEN / f"rep_{kind}_200.csv").to_numpy(dtype=float)
-    given = given if given.shape == (200, 60) else given.T
+def test_fixed_replicates_of_R(kind, monkeypatch):
+    weights = pd.read_csv(GOLDEN / f"rep_{kind}_200.csv").to_numpy(dtype=float)
+    weights = weights if weights.shape == (200, 60) else weights.T
     chosen = tuple(METRICS.values())
-    found = bootstrap(pps(), chosen, Given(given), replicates=200, rng=rng())
-    off = found.flat - found.fit.mean
+    found = bootstrap(pps(), chosen, **given(monkeypatch, weights))
+    off = found.flat - found.plain
     case, compared = f"pps_wr_{kind}_200fixed_mse", 0
     for j, name in enumerate(METRICS):
         if (case, name, "se") in R.index:
@@ -66,32 +44,10 @@ def test_fixed_replicates_of_R(kind):
     assert compared >= 6
 
 
-STRATA = np.array([1, 0, 1, 0, 1, 1, 0, 1])
-
-
-@pytest.mark.parametrize("theta", [[1.0, 1.0], [0.4, 0.7], [0.0, 0.5], [0.6]])
-def test_moments_of_the_multipliers(theta):
-    B, theta = 200_000, np.array(theta)
-    strata = STRATA % len(theta)
-    r = RaoWu().multipliers(StratifiedDraws(strata, theta), B, rng())
-    n = np.bincount(strata)
-    for h in range(len(n)):
-        np.testing.assert_allclose(r[:, h == strata].sum(axis=1), n[h], rtol=1e-12)
-    # Rao-Wu's multipliers have the covariance that makes the variance of a total unbiased
-    wanted = np.zeros((8, 8))
-    for h in range(len(n)):
-        one = (h == strata).astype(float)
-        unbiased = (np.diag(one) - np.outer(one, one) / n[h]) * n[h] / (n[h] - 1)
-        wanted += theta[h] * unbiased
-    np.testing.assert_allclose(r.mean(axis=0), 1, atol=0.02)
-    np.testing.assert_allclose(np.cov(r.T), wanted, atol=0.02)
-
-
-@pytest.mark.parametrize("scheme", [Efron(), RaoWu()])
-def test_census_has_no_uncertainty(scheme):
+def test_census_has_no_uncertainty():
     pred, true, _, _ = drawn()
     s = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))
-    found = bootstrap(s, PR, scheme, replicates=50, rng=rng())
+    found = bootstrap(s, PR, replicates=50, rng=rng())
     np.testing.assert_allclose(found.sd, 0, atol=1e-14)
     np.testing.assert_allclose(
         found.interval(kind=EqualTailed()), found.fit.mean[:, None] * [1, 1], rtol=1e-12
@@ -107,69 +63,87 @@ def test_standard_deviations_agree_with_taylor():
     np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.1)
 
 
-def test_percentile_and_BCa_against_scipy():
+DESIGNS = {
+    "records": lambda draws: eb.UniformRecords(draws),
+    "each draw": lambda draws: eb.UniformRecords(draws, repeats=True),
+    "distinct": lambda draws: eb.DistinctEntities(len(draws)),
+    "rounds": lambda draws: eb.design.Pooled([eb.UniformRecords(draws[:80]), eb.UniformRecords(draws[80:])]),
+    "unresolved": lambda draws: eb.design.Responding(
+        eb.UniformRecords(draws), [True] * len(draws) + [False] * 20
+    ),
+    "calibrated": lambda draws: eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0),
+}
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_has_the_estimates_and_the_covariance_of_the_closed_form(name):
+    pred, _, labels, draws = drawn(0, n=150)
+    s = eb.Sample(eb.measure(pred, labels), DESIGNS[name](draws))
+    chosen = [m.P_rec, m.pairwise_recall, m.rand]
+    found = bootstrap(s, chosen, replicates=8000, rng=rng())
+    np.testing.assert_array_equal(found.estimate, eb.engine.Taylor()(s, chosen).estimate)
+    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
+    cov = eb.engine.taylor(s, chosen).cov
+    size = np.sqrt(np.maximum(np.outer(np.diag(cov), np.diag(cov)), 0))
+    assert (np.abs(np.cov(found.totals.flat.T) - cov)[: len(cov)] <= 0.1 * size + 1e-9).all()
+
+
+def test_calibrated_replicates_meet_the_known_totals():
+    pred, _, labels, draws = drawn(0, n=150)
+    s = eb.Sample(eb.measure(pred, labels), DESIGNS["calibrated"](draws))
+    found = bootstrap(s, [m.P_rec, m.pairwise_recall, m.rand], replicates=300, rng=rng())
+    for column in (RECORDS, PREDICTED_LINKS):
+        j = found.totals.names.index(column.name)
+        np.testing.assert_allclose(found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9)
+
+
+def test_percentiles_against_scipy_and_BCa_by_its_formula():
+    """Efron (1987), with the acceleration of n equal draws: a sixth of their skewness over √n."""
     s = pps()
-    found = bootstrap(s, PR[:2], Efron(), replicates=2000, rng=rng())
+    found = bootstrap(s, PR[:2], replicates=2000, rng=rng())
     for j, metric in enumerate(PR[:2]):
         y, x = s.contributions(metric.columns).T
+        plain = stats.bootstrap(
+            (y, x),
+            lambda y, x: y.sum() / x.sum(),
+            paired=True,
+            vectorized=False,
+            n_resamples=0,
+            bootstrap_result=stats._resampling.BootstrapResult(
+                confidence_interval=None, bootstrap_distribution=found.flat[:, j], standard_error=0.0
+            ),
+            method="percentile",
+        ).confidence_interval
+        np.testing.assert_allclose(found._bound(0.95, EqualTailed())[j], np.clip(plain, 0, 1), rtol=1e-12)
+        e = (y - x * y.sum() / x.sum()) / x.sum()
+        a = stats.skew(e) / 6 / np.sqrt(len(e)) * (1 - 1 / len(e)) ** 1.5
+        assert found.acceleration[j] == pytest.approx(a, rel=1e-6)
+        values = np.sort(found.flat[:, j])
+        z0 = stats.norm.ppf((values < y.sum() / x.sum()).mean())
+        z = z0 + stats.norm.ppf([0.025, 0.975])
+        wanted = np.quantile(values, stats.norm.cdf(z0 + z / (1 - a * z)))
+        np.testing.assert_allclose(found._bound(0.95, BCa())[j], wanted, rtol=1e-6)
 
-        def ratio(y, x):
-            return y.sum() / x.sum()
 
-        given = stats._resampling.BootstrapResult(
-            confidence_interval=None, bootstrap_distribution=found.flat[:, j], standard_error=0.0
-        )
-        for method, kind, rtol in (
-            ("percentile", EqualTailed(), 1e-12),
-            ("BCa", BCa(), 1e-9),
-        ):
-            wanted = stats.bootstrap(
-                (y, x),
-                ratio,
-                paired=True,
-                vectorized=False,
-                n_resamples=0,
-                bootstrap_result=given,
-                method=method,
-            ).confidence_interval
-            np.testing.assert_allclose(found._bound(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
-
-
-def test_BCa_of_a_skewed_estimate():
+def test_BCa_of_a_skewed_estimate_is_another_interval():
     s = sample("s_srswor.csv", lambda d: eb.UniformClusters())[0]
-    P = m.pairwise_precision
-    found = bootstrap(s, [P], Efron(), replicates=4000, rng=rng())
-    y, x = s.contributions(P.columns).T
-    given = stats._resampling.BootstrapResult(
-        confidence_interval=None, bootstrap_distribution=found.flat[:, 0], standard_error=0.0
-    )
+    found = bootstrap(s, [m.pairwise_precision], replicates=4000, rng=rng())
     # the kinds themselves, since so few draws move it that the closed form takes their place in tables
     bca, plain = (kind.bounds(found, 0.9)[0] for kind in (BCa(), EqualTailed()))
-    wanted = stats.bootstrap(
-        (y, x),
-        lambda y, x: y.sum() / x.sum(),
-        paired=True,
-        vectorized=False,
-        n_resamples=0,
-        bootstrap_result=given,
-        method="BCa",
-        confidence_level=0.9,
-    ).confidence_interval
-    np.testing.assert_allclose(bca, wanted, rtol=1e-9)
-    assert np.abs(bca - plain).max() > 0.02
+    assert found.acceleration[0] != 0 and np.abs(bca - plain).max() > 0.005
 
 
-def replicated(shares):
+def replicated(shares, monkeypatch):
     """Recall of 32 entities, half of them right; replicate b gives those right ones weight shares[b]."""
     truth = pd.Series(np.arange(64) // 2)
     s = eb.Sample(eb.measure(truth.where(truth < 16, 100 + np.arange(64)), truth), eb.UniformClusters())
-    given = np.outer(shares, np.arange(32) < 16) + np.outer(1 - np.asarray(shares), np.arange(32) >= 16)
-    return bootstrap(s, [m.pairwise_recall], Given(2 * given), replicates=len(shares), rng=rng())
+    weights = np.outer(shares, np.arange(32) < 16) + np.outer(1 - np.asarray(shares), np.arange(32) >= 16)
+    return bootstrap(s, [m.pairwise_recall], **given(monkeypatch, 2 * weights))
 
 
-def test_BCa_counts_replicates_that_equal_the_estimate_by_half():
-    found = replicated([0.3, 0.5, 0.5, 0.5, 0.6, 0.7])
-    assert found.fit.mean[0] == 0.5 and found.acceleration()[0] == pytest.approx(0, abs=1e-12)
+def test_BCa_counts_replicates_that_equal_the_estimate_by_half(monkeypatch):
+    found = replicated([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], monkeypatch)
+    assert found.plain[0] == 0.5 and found.acceleration[0] == pytest.approx(0, abs=1e-12)
     z0 = stats.norm.ppf((1 + 3 / 2) / 6)
     at = stats.norm.cdf(2 * z0 + stats.norm.ppf([0.1, 0.9]))
     wanted = np.quantile([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], at)
@@ -177,8 +151,8 @@ def test_BCa_counts_replicates_that_equal_the_estimate_by_half():
 
 
 @pytest.mark.parametrize(("shares", "side"), [([0.6, 0.7, 0.8], "lower"), ([0.1, 0.2, 0.3], "upper")])
-def test_BCa_where_all_replicates_lie_on_one_side(shares, side):
-    low, high = replicated(shares)._bound(0.9, BCa())[0]
+def test_BCa_where_all_replicates_lie_on_one_side(shares, side, monkeypatch):
+    low, high = replicated(shares, monkeypatch)._bound(0.9, BCa())[0]
     assert shares[0] <= low <= high <= shares[-1]
     assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
 
@@ -194,42 +168,19 @@ def test_a_sample_without_errors_has_the_interval_of_the_closed_form():
     np.testing.assert_array_equal(plain.interval(), plain.fit.interval())
 
 
-@pytest.mark.parametrize("scheme", [Efron(), RaoWu()])
-def test_calibrated_replicates_meet_the_known_totals(scheme):
-    pred, _, labels, draws = drawn(0, n=150)
-    design = eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0)
-    s = eb.Sample(eb.measure(pred, labels), design)
-    found = bootstrap(s, [m.P_rec, m.pairwise_recall, m.rand], scheme, replicates=3000, rng=rng())
-    for column in (RECORDS, PREDICTED_LINKS):
-        j = found.totals.names.index(column.name)
-        free = found.sample.expansion.variance.slope.all()
-        np.testing.assert_allclose(
-            found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9 if free else 0.2
-        )
-    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_same_seed_same_replicates(scheme):
-    one, two_ = (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(7)).values for _ in range(2))
+def test_same_seed_same_replicates():
+    one, two_ = (bootstrap(pps(), PR, replicates=50, rng=rng(7)).values for _ in range(2))
     assert (one == two_).all()
-    assert (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(8)).values != one).any()
+    assert (bootstrap(pps(), PR, replicates=50, rng=rng(8)).values != one).any()
 
 
 def test_refusals():
     pred, _, labels, draws = drawn()
     units = eb.measure(pred, labels)
-    with pytest.raises(eb.NotIdentified, match="distinct units are not independent draws"):
-        bootstrap(eb.Sample(units, eb.DistinctEntities(60)), PR, rng=rng())
     one = eb.Sample(eb.measure({1: 1, 2: 1}, {1: 1, 2: 1}), eb.UniformClusters())
-    with pytest.raises(eb.NotIdentified, match="1 of 1 strata hold a single draw"):
+    with pytest.raises(eb.NotIdentified, match="a single draw has no bootstrap"):
         bootstrap(one, PR, rng=rng())
     with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())
-    few = eb.Sample(
-        eb.measure({i: i // 2 for i in range(9)}, {i: i // 2 for i in (0, 1, 8)}), eb.UniformClusters()
-    )
-    with pytest.raises(eb.NotIdentified, match=r"pairwise-precision: it is 0/0 in \d+ of 200 draws"):
-        bootstrap(few, PR[:2], replicates=200, rng=rng())
     with pytest.raises(eb.DataError, match="level must lie strictly between 0 and 1"):
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=20, rng=rng()).interval(1.0)

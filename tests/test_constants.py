@@ -39,8 +39,6 @@ GUARDED = {
     "diagnostics.JOINED": "test_diagnostics.py::test_labels_of_drawn_records_alone_raise_an_alarm",
     "diagnostics.LEFT_OUT": "test_thresholds.py::test_a_twentieth_of_the_labels_left_out",
     "diagnostics.MISSED": "test_alarms.py::test_a_giant_that_chance_would_not_have_missed_is_out_of_balance",
-    "diagnostics.NO_REPEATS": "test_thresholds.py::test_repeats_that_should_have_been_drawn",
-    "diagnostics.TOO_OFTEN": "test_diagnostics.py::test_draws_without_replacement_that_nobody_declared",
     "diagnostics.UNRESOLVED": "test_nonresponse.py::test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold",
     "digits.MOST": "test_digits.py::test_a_row_has_the_digits_of_its_standard_error",
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
@@ -195,8 +193,8 @@ NEEDS_NONE = {
     "printing.FAULTS": "a limit of display",
     "priors.NEVER": "a limit of floats",
     "quantiles.MOST": "a limit of rounding: a Beta distribution of twice as large parameters is the same point",
+    "replicates.CHUNK": "a limit of memory: tests set a smaller one",
     "replicates.ROUNDING": "a limit of rounding",
-    "schemes.CHUNK": "a limit of memory: tests set a smaller one",
     "sections.ATTRIBUTES": "a limit of layout",
     "sections.LONG": "a limit of layout",
     "sections.MOST": "a limit of layout",
@@ -212,7 +210,6 @@ NEEDS_NONE = {
     "tree.NEARLY": "a limit of floats",
     "tree.TINY": "a limit of floats",
     "unseen.ROUNDING": "a limit of rounding",
-    "variance.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_design)",
 }
 """Why a constant needs no guard."""
 

@@ -18,7 +18,7 @@ from erbayes import design as design_room
 from erbayes import metrics as m
 from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
-from erbayes.design.variance import DistinctDraws, HartleyRaoDraws, PoissonDraws, StratifiedDraws
+from erbayes.design.draws import Round, count_each, count_fixed, count_independent, count_once
 
 pytestmark = pytest.mark.kernel
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
@@ -189,10 +189,6 @@ ALL_SAMPLES = {
     eb.design.KnownSelection: of_known_chances,
     eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
-    eb.design.WithRepeats: lambda: [
-        (orders / 9**3, [TRUE[r] for r in s], eb.design.WithRepeats(eb.UniformRecords([TRUE[r] for r in s])))
-        for orders, s in in_any_order(TRUE, 3)
-    ],
 }
 """Every sample that a design can draw of the five entities, with its chance and its design."""
 
@@ -210,6 +206,13 @@ MORE_SAMPLES = [
     ),
     (eb.design.KnownInclusion, of_independent_units),
     (eb.design.Pooled, of_pooled_strata),
+    (
+        eb.UniformRecords,
+        lambda: [
+            (orders / 9**3, [TRUE[r] for r in s], eb.UniformRecords([TRUE[r] for r in s], repeats=True))
+            for orders, s in in_any_order(TRUE, 3)
+        ],
+    ),
 ]
 """The same, with further cases of some designs."""
 
@@ -582,6 +585,11 @@ def test_designs_under_which_size_alone_matters():
     assert not any(isinstance(design, SelectedBySize) for design in others)
 
 
+def once(p, n):
+    """Units that n draws with chances p have found."""
+    return count_once(np.arange(len(p)), [Round(n, p)])
+
+
 def exact_horvitz_thompson(size, records, draws, z):
     """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d in rational numbers."""
     p = [Fraction(int(n), records) for n in size]
@@ -598,27 +606,27 @@ def exact_horvitz_thompson(size, records, draws, z):
 def test_variance_of_distinct_entities_does_not_cancel_in_large_populations(records):
     rng = np.random.default_rng(1)
     size = rng.integers(1, 6, 12)
-    variance = DistinctDraws(size / records, 20)
-    z = rng.random(12) / variance.inclusion
+    variance = once(size / records, 20)
+    z = rng.random(12) * variance.weight
     found = variance.covariance(z[:, None])[0, 0]
     assert found == pytest.approx(exact_horvitz_thompson(size, records, 20, z), rel=1e-13)
 
 
 def test_two_entities_that_hold_all_records():
-    found = DistinctDraws(np.array([0.25, 0.75]), 3).covariance(np.ones((2, 1)))[0, 0]
+    found = once(np.array([0.25, 0.75]), 3).covariance(np.ones((2, 1)))[0, 0]
     assert found == pytest.approx(exact_horvitz_thompson([1, 3], 4, 3, [1, 1]), rel=1e-14)
 
 
 def test_a_single_draw_of_a_distinct_entity():
     for p in (0.1, 0.5):
-        np.testing.assert_allclose(DistinctDraws(np.array([p]), 1).covariance(np.ones((1, 1))), 1 - p)
+        np.testing.assert_allclose(once(np.array([p]), 1).covariance(np.ones((1, 1))), 1 - p)
 
 
 def test_memory_of_distinct_entities_goes_with_sizes():
     rng = np.random.default_rng(1)
     tracemalloc.start()
     try:
-        DistinctDraws(rng.integers(1, 60, 6000) / 1e6, 9000).covariance(rng.random((6000, 3)))
+        once(rng.integers(1, 60, 6000) / 1e6, 9000).covariance(rng.random((6000, 3)))
         assert tracemalloc.get_traced_memory()[1] < 10 * 2**20  # 6,000² numbers are 275 MiB
     finally:
         tracemalloc.stop()
@@ -666,6 +674,7 @@ def test_summed_probabilities_are_known_weights():
     weights = eb.KnownWeights({e: 1 / (5 * p) for e, p in total.items()}, draws, absolute=True)
     for prob in (CHANCES, pd.Series(CHANCES)[::-1]):
         design = eb.WeightedRecords.of(labels("xyv"), drawn, prob, absolute=True)
+        design = eb.design.WithRepeats(design)
         a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in (design, weights))
         np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
         np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
@@ -677,7 +686,7 @@ def test_summed_probabilities_of_blocks():
     units = eb.measure(PRED, TRUE, blocks=block)
     s, t = (sum(CHANCES[r] for r in TRUE if block[r] == b) for b in "st")
     weight = eb.Sample(units, design).expansion.weight
-    np.testing.assert_allclose(weight, [1 / (2 * s), 1 / (2 * t)], rtol=1e-12)
+    np.testing.assert_allclose(weight, [1 / (1 - (1 - s) ** 2), 1 / (1 - (1 - t) ** 2)], rtol=1e-12)
 
 
 def test_records_that_cannot_be_drawn_add_nothing():
@@ -693,8 +702,8 @@ def test_records_that_cannot_be_drawn_add_nothing():
         ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
-        ([1, 4], dict.fromkeys(TRUE, 0.4), r"probabilities must lie in \(0, 1\]; 1 do not"),
-        ([1, 4], dict.fromkeys(TRUE, 0.0), r"probabilities must lie in \(0, 1\]; 2 do not"),
+        ([1, 4], dict.fromkeys(TRUE, 0.4), r"chances must lie in \[0, 1\]; 1 do not"),
+        ([1, 4], dict.fromkeys(TRUE, 0.0), "2 drawn units have chance 0 under the design"),
     ],
 )
 def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
@@ -708,9 +717,9 @@ class TestUnseenShare:
     @pytest.mark.parametrize(
         "variance",
         [
-            lambda p: PoissonDraws(p),
-            lambda p: HartleyRaoDraws(p, 1.0),
-            lambda p: StratifiedDraws(np.zeros(len(p), int), np.array([1 - p[0]])),
+            lambda p: count_independent(np.arange(len(p)), p),
+            lambda p: count_fixed(np.arange(len(p)), p, 1.0),
+            lambda p: count_each(np.arange(len(p)), 1 / p, fpc=1 - p[0]),
         ],
     )
     def test_equal_chances_give_the_sampling_fraction(self, variance):
@@ -718,14 +727,8 @@ class TestUnseenShare:
         assert (variance(np.ones(3)).unseen == 0).all()
 
     def test_distinct_entities_of_one_size(self):
-        """Each of 10 entities of one size is missed by 4 records with probability .9⁴, and repeats count nothing."""
-        variance = DistinctDraws(np.array([0.1, 0.0, 0.1]), 4)
-        assert variance.unseen[[0, 2]] == pytest.approx(0.9**4, rel=1e-12)
-        Z = np.array([[2.0], [0.0], [3.0]])
-        one = DistinctDraws(np.full(2, 0.1), 4)
-        assert variance.covariance(Z) == pytest.approx(one.covariance(Z[[0, 2]]))
-        for mine, other in zip(variance.jackknife(Z), one.jackknife(Z[[0, 2]]), strict=True):
-            assert mine[[0, 2]] == pytest.approx(other) and not mine[1].any()
+        """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
+        assert once(np.full(2, 0.1), 4).unseen == pytest.approx(0.9**4, rel=1e-12)
 
     def test_the_unseen_part_is_unbiased(self):
         """Over all Poisson samples of five units, Σ (1-π)/π has the mean of what samples miss."""
@@ -735,26 +738,16 @@ class TestUnseenShare:
             taken = np.array(here)
             weight = np.where(taken, chance, 1 - chance).prod()
             if weight > 0 and taken.any():
-                missed += weight * (PoissonDraws(chance[taken]).unseen / chance[taken]).sum()
+                missed += (
+                    weight
+                    * (count_independent(np.flatnonzero(taken), chance[taken]).unseen / chance[taken]).sum()
+                )
         assert missed == pytest.approx((1 - chance).sum())
 
     def test_a_set_of_units_is_missed_with_the_chance_of_its_draws(self):
         """Units of 1 and 2 of 10 records: e^-Σrπ is (1-.1)³(1-.2)³ for three draws, and nearly what enumeration has."""
-        variance = DistinctDraws(np.array([0.1, 0.2]), 3)
-        assert np.exp(-(variance.repeated * variance.inclusion).sum()) == pytest.approx(0.9**3 * 0.8**3)
-
-    def test_many_chances_share_classes_and_batches_are_their_samples(self):
-        rng = np.random.default_rng(2)
-        p = rng.random(700) ** 2 / 300 + 1e-6
-        Z = rng.normal(size=(700, 2)) / DistinctDraws(p, 40).inclusion[:, None]
-        few = DistinctDraws(p[:400], 40)
-        found = DistinctDraws(p, 40).covariance(Z)
-        monkey = pytest.MonkeyPatch()
-        monkey.setattr("erbayes.design.variance.MOST_CLASSES", 1000)
-        assert found == pytest.approx(DistinctDraws(p, 40).covariance(Z), rel=1e-3)
-        monkey.undo()
-        both = DistinctDraws(np.stack([p[:400], p[300:]]), 40).covariance(np.stack([Z[:400], Z[300:]]))
-        assert both[0] == pytest.approx(few.covariance(Z[:400]))
+        variance = once(np.array([0.1, 0.2]), 3)
+        assert np.exp(-(variance.repeated * (1 - variance.unseen)).sum()) == pytest.approx(0.9**3 * 0.8**3)
 
 
 def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_prediction():
@@ -769,9 +762,7 @@ def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_predi
         sample.contributions([eb.columns.PREDICTED_LINKS])
 
 
-@pytest.mark.parametrize(
-    "other", [eb.UniformClusters(5), eb.KnownWeights({"x": 2.0}), eb.design.WithRepeats(eb.UniformRecords())]
-)
+@pytest.mark.parametrize("other", [eb.UniformClusters(5), eb.KnownWeights({"x": 2.0})])
 def test_only_designs_that_count_units_once_are_taken_with_repeats(other):
-    with pytest.raises(eb.DataError, match=f"ByPredictedSize or KnownSelection, not {type(other).__name__}"):
+    with pytest.raises(eb.DataError, match=f"KnownSelection or Pooled, not {type(other).__name__}"):
         eb.design.WithRepeats(other)

@@ -6,7 +6,6 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade
-from erbayes.engine.diagnostics import _count_expected_repeats, _warn_undeclared
 from erbayes.engine.fitted import fit_sample
 
 
@@ -198,41 +197,58 @@ def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
         eb.balance(sample)
 
 
-def test_repeats_are_expected_under_any_draws_with_replacement():
+FROM = "By the units that draws have found, they are from"
+
+
+def told(design, labels, prediction):
+    return [a for a in eb.alarms(eb.Sample(eb.measure(prediction, labels), design)) if a.startswith(FROM)]
+
+
+def test_dropped_repeats_are_told_under_any_draws_with_known_chances():
+    """Forty pairs, each found once by 40 draws: Σ N_c/π_c is 80/(1 - (39/40)^40), and its variance that of 40 pairs."""
     prediction = labels = {i: i // 2 for i in range(80)}
     for design, remedy in (
         (eb.UniformRecords(), "the design is DistinctEntities"),
         (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), "list the unit of every draw in draws="),
     ):
-        found = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
-        assert [a for a in found if a.startswith("About 10 pairs of draws") and remedy in a]
-        assert "drawn without replacement" in remedy_of(found)
+        (alarm,) = told(design, labels, prediction)
+        # the variance of the number that 40 draws miss, of 40 pairs
+        miss, two = (39 / 40) ** 40, (38 / 40) ** 40
+        pi, V = 1 - miss, (40 * miss + 40 * 39 * two - (40 * miss) ** 2) * (2 / (1 - miss)) ** 2
+        assert f"{80 / pi:.0f} records (se {V**0.5:.0f}), not from the 80" in alarm and remedy in str(alarm)
+        assert alarm.grade is Grade.FAULT and "repeats were dropped" in alarm
 
 
-def remedy_of(alarms):
-    """The remedies of the alarm of missing repeats."""
-    (said,) = (a for a in alarms if "pairs of draws" in a)
-    return str(said).split("; ", 1)[1]
+@pytest.mark.parametrize(
+    ("drawn", "declared", "said"), [(75, False, True), (40, False, False), (75, True, False)]
+)
+def test_draws_without_replacement_that_nobody_declared(drawn, declared, said):
+    singles = pd.Series(np.arange(150))
+    order = np.random.default_rng(1).permutation(150)[:drawn]
+    design = eb.UniformRecords(order.tolist(), population=150 if declared else None)
+    assert bool(told(design, singles[np.sort(order)], singles)) is said
 
 
-@pytest.mark.parametrize("column", [None, eb.columns.RECORDS, eb.columns.PREDICTED_LINKS])
-def test_expected_pairs_of_draws_of_two_records_by_every_pair_of_records(column):
-    """Over all first draws, each with its chance: the mean that a sample of distinct units estimates."""
-    rng = np.random.default_rng(3)
-    true, pred = rng.integers(0, 6, 24), rng.integers(0, 9, 24)
-    size = np.bincount(pred)[pred]
-    weight = size - 1.0 if column is eb.columns.PREDICTED_LINKS else np.ones(24)
-    p = weight / weight.sum()
-    design = eb.UniformRecords() if column is None else eb.design.ByPredictedSize(column)
-    units = eb.measure(pd.Series(pred), pd.Series(true))
-    repeats = 0.0
-    for c in range(6):
-        (own,) = np.nonzero(true == c)
-        # a second draw takes another record of the unit of a first
-        again = sum(p[i] * p[j] for i in own for j in own if i != j) / p[own].sum()
-        repeats += again / 6
-    found = _count_expected_repeats(eb.Sample(units, design))
-    assert len(units) == 6 and found == pytest.approx(15 * repeats, rel=1e-12)
+def test_draws_from_more_records_than_those_of_the_prediction():
+    """120 draws of as many of 150 records, as if from far more; told, unless their number is passed."""
+    own = labels = pd.Series(np.arange(150))
+    distinct = np.arange(120)  # of which about 33 had been drawn before, if they were from 150
+    (alarm,) = told(eb.UniformRecords(distinct.tolist()), labels[:120], own)
+    assert "records=, or count each draw: repeats=True" in str(alarm)
+    assert not told(eb.UniformRecords(distinct.tolist(), records=15_000), labels[:120], own)
+    assert not told(eb.UniformRecords(distinct.tolist(), repeats=True), labels[:120], own)
+
+
+def test_too_few_units_are_told():
+    singles = pd.Series(np.arange(150))
+    (alarm,) = told(eb.DistinctEntities(600), singles[:60], singles)
+    assert "too few different units" in alarm
+
+
+def test_draws_with_replacement_raise_no_alarm_of_their_repeats():
+    singles = pd.Series(np.arange(150))
+    order = np.random.default_rng(1).integers(150, size=150)
+    assert not told(eb.UniformRecords(order.tolist()), singles[np.unique(order)], singles)
 
 
 @pytest.mark.parametrize(
@@ -252,25 +268,3 @@ def test_an_estimate_inside_its_range_is_not_said_to_be_flawless():
     truth = pd.Series(np.repeat(np.arange(200), 2))
     found = eb.estimate(truth, truth[truth < 40], eb.UniformRecords(), "entities")
     assert found.sd[0] == 0 and found.sentence().startswith("The estimate of entities is 200.0 (95 % ")
-
-
-@pytest.mark.parametrize(
-    ("drawn", "declared", "said"), [(42, False, True), (38, False, False), (42, True, False)]
-)
-def test_draws_without_replacement_that_nobody_declared(drawn, declared, said):
-    """150 entities of one record: of n draws with replacement, C2(n)/150 about would be of one drawn before."""
-    pairs = pd.Series(np.arange(150))
-    order = np.random.default_rng(1).permutation(150)[:drawn]
-    units = eb.measure(pairs, pairs[np.sort(order)])
-    design = eb.UniformRecords(order.tolist(), population=150 if declared else None)
-    found = _warn_undeclared(eb.Sample(units, design))
-    assert bool(found) is said
-    if said:
-        assert found[0].grade is Grade.FAULT and "drawn more often than it has records" in found[0]
-
-
-def test_draws_with_replacement_raise_no_alarm_of_their_repeats():
-    singles = pd.Series(np.arange(150))
-    order = np.random.default_rng(1).integers(150, size=150)
-    units = eb.measure(singles, singles[np.unique(order)])
-    assert not _warn_undeclared(eb.Sample(units, eb.UniformRecords(order.tolist())))

@@ -132,21 +132,26 @@ def test_entities_without_replacement_in_strata(world):
 
 
 def test_independent_units(world):
-    pi = np.minimum(world.p * 2.2, 0.9)
-    mean, second, V = 0.0, 0.0, 0.0  # the empty sample has total 0
+    """Means, variances, and third moments of totals, with 0 for the empty sample."""
+    pi, wanted = np.minimum(world.p * 2.2, 0.9), world.y.sum(axis=0)
+    found = np.zeros((3, 3))
+    third = np.prod(1 - pi) * -(wanted**3)
     for k in range(1, world.K + 1):
         for c in map(list, combinations(range(world.K), k)):
             chance = np.prod(np.where(np.isin(np.arange(world.K), c), pi, 1 - pi))
             draws = d.count_independent(np.array(c), pi[c])
             Z = contribute(draws, world.y)
-            t = Z.sum(axis=0)
-            mean, second, V = (
-                mean + chance * t,
-                second + chance * t**2,
-                V + chance * np.diag(draws.covariance(Z)),
-            )
-    np.testing.assert_allclose(mean, world.y.sum(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(V, (1 - pi) / pi @ world.y**2, rtol=1e-12)
+            t, V = Z.sum(axis=0), np.diag(draws.covariance(Z))
+            found += chance * np.array([t, V, draws.third @ Z**3])
+            third += chance * (t - wanted) ** 3
+    np.testing.assert_allclose(found, [wanted, (1 - pi) / pi @ world.y**2, third], rtol=1e-10)
+
+
+def test_multipliers_have_the_third_moments_of_their_rows():
+    draws = d.count_independent(np.arange(4), np.array([0.3, 0.4, 0.6, 0.8]))
+    off = draws.multipliers(400_000, np.random.default_rng(2)) - 1
+    se = (off**3).std(axis=0) / np.sqrt(len(off))
+    assert (np.abs((off**3).mean(axis=0) - draws.third) < 4 * se).all()
 
 
 def test_fixed_size_is_the_mean_over_pairs():

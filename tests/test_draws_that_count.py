@@ -8,8 +8,6 @@ import pytest
 
 import erbayes as eb
 from erbayes import labels as sa
-from erbayes.design.nonresponse import RespondingDraws
-from erbayes.design.variance import StratifiedDraws
 from erbayes.labels.drawing.source import InMemory
 from erbayes.study import populations as sim
 
@@ -121,10 +119,9 @@ def test_the_share_of_an_annotator_keeps_the_repeats_of_its_records():
     design = drawn.design(labels, unlabelled=list(left))
     seen = drawn.table["record"][: drawn.table["record"].isin(order[99:]).to_numpy().argmax()]
     assert isinstance(design, eb.design.Responding) and design.unresolved == 0
-    assert list(design.records) == seen.tolist()
     assert list(design.resolved) == list(design.begun) == seen.isin(begun).tolist()
     classes = pd.Series(design.classes)
-    assert classes.groupby(list(design.records)).nunique().max() == 1
+    assert classes.groupby(seen.tolist()).nunique().max() == 1
     said = eb.alarms(eb.Sample(eb.measure(GIANTS, labels), design), ["pairwise-precision"])
     assert not any("unresolved" in alarm for alarm in said)
 
@@ -161,49 +158,6 @@ def records_resolved_together(rng, n=300, share=0.4):
     y = rng.normal(3, 1, 100)
     record = rng.choice(100, size=n, p=p)
     return p, y, record, rng.random(100) < share
-
-
-def test_the_variance_of_records_that_are_resolved_together():
-    """V/Var by simulation. Without the part for repeats it is below .6."""
-    rng = np.random.default_rng(1)
-    p, y, *_ = records_resolved_together(rng)
-    found = []
-    for _ in range(2000):
-        record, known = rng.choice(100, size=300, p=p), rng.random(100) < 0.4
-        resolved = known[record]
-        z = y[record[resolved]] / resolved.sum()
-        draws = StratifiedDraws(np.zeros(300, np.int64), np.ones(1))
-        parts = np.unique(record, return_inverse=True)[1]
-        variance = RespondingDraws(draws, np.flatnonzero(resolved), np.zeros(300, np.int64), parts)
-        alone = RespondingDraws(draws, np.flatnonzero(resolved), np.zeros(300, np.int64), np.arange(300))
-        found.append((z.sum(), *(v.covariance(z[:, None])[0, 0] for v in (variance, alone))))
-    total, together, apart = np.array(found).T
-    assert 0.8 < together.mean() / total.var() < 1.25 and apart.mean() / total.var() < 0.6
-
-
-def test_the_variance_of_records_that_are_resolved_together_by_hand():
-    """Both phases apart: the draws from the resolved ones over their share, and the records of each class."""
-    rng = np.random.default_rng(2)
-    _, y, record, known = records_resolved_together(rng)
-    resolved, n = known[record], len(record)
-    code = (record >= 50).astype(np.int64)
-    share = np.array([resolved[code == g].mean() for g in (0, 1)])
-    z = y[record]  # the contribution of each draw, if all were resolved
-    mean = np.array([z[resolved & (code == g)].mean() for g in (0, 1)])
-    rows = mean[code] + np.where(resolved, (z - mean[code]) / share[code], 0)
-    wanted = n / (n - 1) * ((rows - rows.mean()) ** 2).sum()
-    for r in range(100):
-        here = (record == r) & resolved
-        if here.any():
-            q, e = share[code[here][0]], (z - mean[code])[here]
-            wanted += (1 - q) / q**2 * (e.sum() ** 2 - (e**2).sum())
-    draws = StratifiedDraws(np.zeros(n, np.int64), np.ones(1))
-    parts = np.unique(record, return_inverse=True)[1]
-    variance = RespondingDraws(draws, np.flatnonzero(resolved), code, parts)
-    Z = (z[resolved] / share[code[resolved]])[:, None]
-    assert variance.covariance(Z)[0, 0] == pytest.approx(wanted, rel=1e-12)
-    with pytest.raises(eb.NotIdentified, match="draws of one record are resolved together"):
-        _ = variance.independent
 
 
 # Strata without a draw to go by
@@ -294,7 +248,7 @@ def test_totals_with_unresolved_draws_are_unbiased_under_other_plans(name):
         _, sample = with_unresolved(plan, values, seed)
         assert isinstance(sample.design, eb.design.Responding) and sample.design.unresolved > 0.05
         Z = sample.contributions(columns)
-        variance = sample.expansion.variance
+        variance = sample.expansion
         found.append((Z.sum(axis=0), np.diag(variance.covariance(variance.residuals(Z)))))
     totals, variances = (np.array(part) for part in zip(*found, strict=True))
     noise = totals.std(axis=0, ddof=1) / np.sqrt(80)
@@ -332,7 +286,7 @@ def test_weights_of_unresolved_draws_by_hand():
         of_all, of_rest = stratum.value_counts(), stratum[~records.isin(lost).to_numpy()].value_counts()
         factor = of_all / of_rest.reindex(of_all.index)
         wanted = [by_hand(r, expected) * factor[stratum[[r]].iloc[0]] for r in rest]
-        np.testing.assert_allclose(np.sort(found.weight), np.sort(wanted), rtol=1e-12)
+        np.testing.assert_allclose(np.sort(found.repeats), np.sort(wanted), rtol=1e-12)
 
 
 def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
@@ -343,8 +297,8 @@ def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
         eb.design.Responding(parts, [True, True, False, True, True]).expand(some)
     listed = eb.design.Responding(parts, [True, True, False, True, True], list("aaabb"))
     assert len(listed.expand(some).weight) == 4
-    with pytest.raises(eb.DataError, match="3 drawn records for 5 draws"):
-        eb.design.Responding(parts, [True, True, False, True, True], records=[1, 2, 3])
+    with pytest.raises(eb.DataError, match="3 classes for 5 draws"):
+        eb.design.Responding(parts, [True, True, False, True, True], [1, 2, 3])
     with pytest.raises(eb.DataError, match="1 draws are resolved, but not begun"):
         eb.design.Responding(parts, [True, True], begun=[True, False])
     with pytest.raises(eb.DataError, match="1 units are listed twice"):

@@ -15,7 +15,7 @@ import erbayes as eb
 from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
-from erbayes.engine import Jackknife, Naive, RaoWu, Resampled, Taylor, bootstrap, side_by_side
+from erbayes.engine import Jackknife, Naive, Resampled, Taylor, bootstrap, side_by_side
 from erbayes.metrics.columns import TRUE_LINKS
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import populations as simulate
@@ -167,7 +167,6 @@ REFUSED = {
     "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="shared"), "missing must be one of .*'common', not 'shared'"),
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
-    "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
     "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.intervals.Symmetric), r"Symmetric is a class"),
@@ -266,7 +265,7 @@ REFUSED = {
     "an answer in words": (partial(eb.with_errors, "x", L, eb.UniformClusters(), P, labelling.Annotator()), "answer is a function of labels and design, .*, not 'x'"),
     "imputations in words": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 2 or more, not 'x'"),
     "no units by size": (lambda: eb.design.calibration.links_by_size(None, SAMPLE.expansion), "Units are needed"),
-    "no expansion by size": (lambda: eb.design.calibration.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
+    "no expansion by size": (lambda: eb.design.calibration.links_by_size(SAMPLE.units, None), "draws of these units are needed, .*, not None"),
     # populations in words
     **{
         f"{law.__name__}{parameters!r}": (partial(law, *parameters), f"{what} must be .*, not 'x'")

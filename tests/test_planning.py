@@ -174,7 +174,7 @@ def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
 
     Each draw of the pilot counts 20 times, so that leaving one out is a small step.
     """
-    drawn, design = np.tile(pilots(plan, 100, 1)[0].expansion.unit, 20), PLANS[plan][0]
+    drawn, design = np.tile(pilots(plan, 100, 1)[0].expansion.order, 20), PLANS[plan][0]
 
     def pilot(unit):
         chosen, draws = np.unique(unit, return_inverse=True)
@@ -362,7 +362,7 @@ PILOT = pilots("records", 50, 1)[0]
     [
         (lambda: forecast(PILOT, [], DESIGNS), "no metric is asked for"),
         (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 50 of 50"),
+        (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 49 of 49"),
         (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
         (lambda: forecast(PILOT, METRICS, DESIGNS).table(0), "half widths must be above 0 and finite, not 0"),
         (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),

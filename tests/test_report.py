@@ -460,11 +460,12 @@ def test_each_engine_and_what_one_refuses():
     engines = {"one": Taylor(), "two": Resampled(replicates=50)}
     page = report(sample([]), CHOSEN, engines=engines)
     assert "<th>one</th><th>two</th>" in page and "<th>jackknife</th>" not in page
-    labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
-    distinct = eb.Sample(eb.measure(PRED, labels), eb.DistinctEntities(9))
-    page = report(distinct, CHOSEN)
-    assert "No bootstrap: distinct units are not independent draws" in page
-    assert "<th>closed form</th><th>jackknife</th></tr>" in page
+
+    def third(sample, metrics, rng=None):
+        raise eb.NotIdentified("it is not for this design")
+
+    page = report(sample([]), CHOSEN, engines=engines | {"third": third})
+    assert "No third: it is not for this design" in page and "<th>one</th><th>two</th></tr>" in page
 
 
 def test_the_same_twice():

@@ -3,14 +3,10 @@
 import re
 from html import unescape
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.labels import Records
-from erbayes.study import draw_samples
-from erbayes.study import populations as simulate
 
 PREDICTION, TRUTH = {1: "a", 2: "a", 3: "b", 4: "b"}, {1: "<b>x</b>", 2: "<b>x</b>", 3: "y"}
 
@@ -63,9 +59,6 @@ def test_what_the_prediction_lacks_is_shown(missing, known):
 def test_every_kind_of_sample_shows_itself():
     predicted = eb.measure_predicted(PREDICTION, TRUTH | {4: "y"}, ["a"])
     assert shown(eb.Sample(predicted, eb.UniformClusters()))["labelled units"] == "1 predicted clusters"
-    people = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Merges(0.1), 300, np.random.default_rng(1))
-    many = draw_samples(Records(), people.units, 20, 7, np.random.default_rng(2)).batch
-    assert shown(many)["draws"] == "7 x 20"
     weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
     assert (
         "weights=2 values"
@@ -86,7 +79,7 @@ def test_draws_of_units_that_the_prediction_lacks_leave_the_sample_with_them(blo
     x, y, z = ("x", "y", "z") if blocks is None else ("m", "n", "o")
     assert list(units.omitted) == [y] and list(units.ids) == [x, z]
     drawn = eb.Sample(units, eb.UniformRecords([x, y, z, x, y]))
-    assert units.ids[drawn.expansion.unit].tolist() == [x, z, x]
+    assert units.ids[drawn.expansion.order].tolist() == [x, z, x]
     assert drawn.facts()["labelled units missing in the prediction, left out with their draws"] == "1"
     assert list(units.take([1]).omitted) == [y]
     with pytest.raises(eb.DataError, match="1 draws name units without labels: 'w'"):

@@ -15,6 +15,7 @@ from test_cli import folder, refused, run  # noqa: F401
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Sentence
+from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
@@ -296,10 +297,10 @@ def test_bets_need_draws_in_their_order(make, metric):
     with pytest.raises(eb.NotIdentified, match="depends on the order of draws: list the unit of each draw"):
         draws_of(eb.Sample(some, design), metric)
     listed = eb.Sample(some, make(some.ids[at]))
-    assert_array_equal(listed.expansion.unit, at)
+    assert_array_equal(listed.expansion.order, at)
     values, _ = draws_of(listed, metric)
     if hasattr(design, "expand_draws"):  # a study draws positions of units, in their order
-        many = eb.Sample(some, design, design.expand_draws(some, np.stack([at, at[::-1]])))
+        many = Batch.of(some, design, np.stack([at, at[::-1]]))
         assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
 
 
@@ -450,7 +451,7 @@ def test_one_verdict_for_all(verdicts, whole):
 
 def repeated(sample, total):
     """A sample whose draws are those of another, again and again, up to a number."""
-    ids = sample.units.ids[np.resize(sample.expansion.unit, total)]
+    ids = sample.units.ids[np.resize(sample.expansion.order, total)]
     return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.probability, ids))
 
 
@@ -600,7 +601,7 @@ def test_false_passes_are_rare_at_every_look():
     at = rng.choice(len(CENSUS), p=design.selection_probabilities(CENSUS), size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
     for look in range(10, 201, 10):
-        sample = eb.Sample(CENSUS, design, design.expand_draws(CENSUS, at[:, :look]))
+        sample = Batch.of(CENSUS, design, at[:, :look])
         found = BoundedMeans()(sample, [P])
         passed |= found.interval(0.95, Betting(anytime=True))[:, 0, 0] > truth
         once |= found.interval(0.95, eb.intervals.WALD)[:, 0, 0] > truth
@@ -639,8 +640,8 @@ def test_a_fault_or_a_wrong_order_leaves_the_shell_undecided(tmp_path, monkeypat
     pd.Series({r: r // 8 for r in range(400)}, name="entity").rename_axis("record").to_csv("l.csv")
     words = ("check", "p.csv", "l.csv", "--design", "uniform-records")
     shown = run(*words, "--min-precision", "0.3")
-    assert shown.exit_code == 3 and "fault: About" in shown.stderr
-    assert "0.3 is required, but the sample has a fault: About" in shown.stdout
+    assert shown.exit_code == 3 and "fault: By the units" in shown.stderr
+    assert "0.3 is required, but the sample has a fault: By the units" in shown.stdout
     assert run(*words, "--min-precision", "0.3", "--min-recall", "0.9").exit_code == 1
     pd.Series(HALVES, name="cluster").rename_axis("record").to_csv("p.csv")
     drawn = np.sort(DRAWN_HALVES)

@@ -119,7 +119,7 @@ def test_many_samples_at_once_are_the_same_samples(plan):
 
 
 def on_distinct(sample, metrics, rng=None):
-    design = eb.DistinctEntities(len(sample.expansion.unit))
+    design = eb.DistinctEntities(len(sample))
     return Taylor()(eb.Sample(sample.units, design), metrics, rng)
 
 

@@ -9,7 +9,7 @@ import pytest
 import erbayes as eb
 from erbayes import design as d
 from erbayes import metrics as m
-from erbayes.design.variance import StratifiedDraws
+from erbayes.design.draws import count_each
 from erbayes.engine import Estimator, Resampled, Taylor, records_of
 from erbayes.labels import (
     Annotator,
@@ -41,8 +41,7 @@ class Expanding:
 
     def expand(self, units):
         unit = units.ids.get_indexer(self.draws)
-        variance = StratifiedDraws(np.zeros(len(unit), dtype=int), np.ones(1))
-        return d.contract.Expansion(unit, 1 / np.sqrt(units.size[unit]), False, variance)
+        return count_each(unit, 1 / np.sqrt(units.size[unit]), absolute=False)
 
 
 def by_chance(chance, make):
@@ -161,7 +160,7 @@ def test_every_design_and_every_plan_is_among_them():
     study({"p": PEOPLE}, PLANS, [60], {"spy": spy}, PR, repetitions=1, seed=1)
     studied = {type(s.design).__name__ for s in spy.samples}
     designs = {n for n in d.__all__ if isinstance(getattr(d, n), type) and hasattr(getattr(d, n), "expand")}
-    assert designs - studied == {"Stratified", "FrozenWeights", "WithRepeats"}  # the last one is unwrapped
+    assert designs - studied == {"Stratified", "FrozenWeights", "WeightedRecords"}
 
 
 def test_designs_without_a_batch_are_drawn_many_at_once_and_expanded_apart():

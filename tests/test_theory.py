@@ -182,6 +182,7 @@ Z = N / (n * SIZE)[:, None] * Y
 LEFT = np.array([np.delete(Z, s, 0).sum(axis=0) * n / (n - 1) for s in range(n)])
 LEFT = LEFT[:, 0] / LEFT[:, 2]
 FULL = Z[:, 0].sum() / Z[:, 2].sum()
+EFFECTS = (Z[:, 0] - FULL * Z[:, 2]) / Z[:, 2].sum()
 
 
 def test_jackknife():
@@ -204,8 +205,10 @@ def test_bca():
     found = bootstrap(SAMPLE, PRECISION, rng=1, progress=False)
     values = found.flat[:, 0]
     z0 = stats.norm.ppf((values < FULL).mean() + (values == FULL).mean() / 2)
-    u = LEFT.mean() - LEFT
-    A = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    # a multiplier has the third moment θ(2θ - 1), and V is that of step 6
+    theta, e = 1 - n / N, EFFECTS
+    V = theta * n / (n - 1) * ((e - e.mean()) ** 2).sum()
+    A = theta * (2 * theta - 1) * (e**3).sum() / (6 * V**1.5)
     z = stats.norm.ppf([0.025, 0.975])
     at = stats.norm.cdf(z0 + (z0 + z) / (1 - A * (z0 + z)))
     np.testing.assert_allclose(found.interval()[0], np.quantile(values, at), rtol=1e-10)

@@ -43,9 +43,11 @@ def test_weights_are_those_of_expected_draws():
     units = eb.measure({r: r for r in range(1, 9)}, LABELS)
     expansion = eb.Sample(units, design).expansion
     # by hand: 3 old draws with chance f/5, and 2 new ones with a/3
-    weight = {"x": 1 / (3 * 2 / 5), "y": 1 / (3 / 5 + 2 / 3), "z": 1 / (2 / 3)}
-    np.testing.assert_allclose(expansion.weight, [weight[units.ids[u]] for u in expansion.unit])
-    assert units.ids[expansion.unit].tolist() == ["x", "y", "x", "y", "z"]
+    found = {"x": 1 - (3 / 5) ** 3, "y": 1 - (4 / 5) ** 3 * (2 / 3) ** 2, "z": 1 - (2 / 3) ** 2}
+    np.testing.assert_allclose(expansion.weight, [1 / found[units.ids[u]] for u in expansion.unit])
+    each = {"x": 1 / (3 * 2 / 5), "y": 1 / (3 / 5 + 2 / 3), "z": 1 / (2 / 3)}
+    np.testing.assert_allclose(expansion.repeats, [each[units.ids[u]] for u in expansion.order])
+    assert units.ids[expansion.order].tolist() == ["x", "y", "x", "y", "z"]
 
 
 def test_all_records_of_today_may_stand_for_the_new_ones():

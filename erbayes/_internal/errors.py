@@ -80,6 +80,9 @@ class Remedy(Enum):
         "records were drawn without replacement, list the entity of every draw in draws= (--drawn), with "
         "population= (--population)"
     )
+    MORE_RECORDS = (
+        "if they were drawn from more records, pass their number, records=, or count each draw: repeats=True"
+    )
     EVERY_DRAW = (
         "if repeats were dropped, list the unit of every draw in draws= (--drawn); if units were drawn "
         "without replacement, the design is KnownInclusion"

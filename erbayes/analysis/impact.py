@@ -245,7 +245,7 @@ class FittedStatistics:
 def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
     """Estimate statistics of the true entities from a sample and their values by the prediction."""
     sample.expansion.need_reached(ENTITIES)
-    variance = sample.expansion.variance
+    variance = sample.expansion
     entities, clusters = _take_sides(sample, featured)
     (truth, d), (mirrored, e) = (_linearise(side, sample, fitted) for side in (entities, clusters))
     empty = np.isnan(truth)
@@ -277,7 +277,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     )
     weights = np.where(gained, np.nan, weight)
     domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
-    return Impact(predicted, corrected, plain, weights, effective, domains, len(d), featured.notes)
+    return Impact(predicted, corrected, plain, weights, effective, domains, len(sample), featured.notes)
 
 
 def _explain(empty: bool, effective: float, census: bool) -> str:
@@ -305,7 +305,7 @@ def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
 
 def _estimate_plainly(sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray) -> Normal:
     """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
-    variance, domains = sample.expansion.variance, len(fitted.values)
+    variance, domains = sample.expansion, len(fitted.values)
     draws = np.count_nonzero(sample.expansion.weight)
     return Normal(
         names=tuple(statistic.name for statistic in fitted.statistics) * domains,

@@ -450,7 +450,7 @@ def _list_heap_alarms(
     designs: Mapping[str, SelectedBySize | ByPredictedSize], source: Sample, metrics: Sequence[Metric]
 ) -> list[Sentence]:
     """Return the alarm of each design whose draws do not show what a heap in the predicted sizes is."""
-    known = None if source.expansion.variance.census else source.units.known
+    known = None if source.expansion.census else source.units.known
     asked = any(TRUE_LINKS in m.columns for m in metrics) and chance_capped(source.looks) > 0
     if known is None or not asked or (heap := find_heap(known)) is None:
         return []
@@ -468,7 +468,7 @@ def _need_pilot(source: Sample | Population) -> Sample:
         raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
     if isinstance(source, Population):
         source = Sample(source.units, UniformClusters(population=len(source.units)))
-    variance, draws = source.expansion.variance, len(source.expansion.unit)
+    variance, draws = source.expansion, len(source.expansion.unit)
     if draws <= variance.df_lost and not variance.census:
         raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
     return source
@@ -485,7 +485,7 @@ def _look_ahead(
     kind: Kind,
 ) -> Outlook:
     """Return the outlook of a design that selects the unit of each draw in proportion to a, (n,)."""
-    variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
+    variance, w, unit = source.expansion, source.expansion.weight, source.expansion.unit
     parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
     S2, effective, covariance, effects, sizes = (np.array(part) for part in zip(*parts, strict=True))
     n = np.count_nonzero(w)
@@ -529,7 +529,7 @@ def _compute_one_draw(
 
     Then effects of the units of draws on the metric, and what they have of its size, (m,) each.
     """
-    w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
+    w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion
     with np.errstate(divide="ignore", invalid="ignore"):
         J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
     if not np.isfinite(J).all():

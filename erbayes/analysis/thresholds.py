@@ -198,7 +198,7 @@ class Curve(Pictured):
         passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
         draws = None
         if begin <= passed < len(x) and np.isfinite(lower[passed]):
-            n, gap = self.samples[0].expansion.unit.shape[-1], x[passed] - least
+            n, gap = len(self.samples[0]), x[passed] - least
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
         at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
         if passed > begin:
@@ -246,7 +246,7 @@ class Curve(Pictured):
 
     @property
     def _census(self) -> bool:
-        return self.samples[0].expansion.variance.census
+        return self.samples[0].expansion.census
 
     def _locate(self, metric: Metric | str) -> int:
         names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in resolve_metrics(metric))
@@ -270,7 +270,7 @@ class Curve(Pictured):
 
 def describe_few(effective: FloatArray, sample: Sample) -> list[str]:
     """Return why estimates have no interval, from their effective draws; "" for those that have one."""
-    few = (effective < FEWEST) & (not sample.expansion.variance.census)
+    few = (effective < FEWEST) & (not sample.expansion.census)
     return [
         f"{n:.3g} effective draws are fewer than {FEWEST:g}" if refused else ""
         for n, refused in zip(effective.tolist(), few, strict=True)

@@ -152,7 +152,7 @@ class Assisted:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: the second clustering counted with its prediction assists each sample."""
         fits, residuals = zip(*(self._correct(sample, metrics) for sample in samples), strict=True)
-        cov = samples[0].expansion.variance.covariance(np.hstack(residuals))
+        cov = samples[0].expansion.covariance(np.hstack(residuals))
         # pseudo-draws and unreached clusters are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
         return stacked([fit.plain() for fit in fits], cov)
@@ -174,7 +174,7 @@ class Assisted:
             if (position := second.position(sample.units)) is not None:
                 control = _make_control(linearised, second, position)
                 default = ClosedForm()(sample, linearised.metrics)
-                return correct(linearised, control, sample.expansion.variance, default)
+                return correct(linearised, control, sample.expansion, default)
         raise DataError(
             "no second clustering was counted with the prediction and the labels of this sample: make "
             "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "

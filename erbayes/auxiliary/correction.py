@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray
+from ..design.draws import DrawnUnits
 from ..design.sample import Sample
-from ..design.variance import Variance
 from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.fitted import fit_sample
 from ..metrics.definitions import Metric
@@ -33,7 +33,7 @@ class Linearised:
     @classmethod
     def of(cls, sample: Sample, metrics: tuple[Metric, ...]) -> Linearised:
         fitted = fit_sample(sample, metrics)
-        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion.variance)
+        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion)
         return cls(sample, metrics, fitted.estimates, effects)
 
     @property
@@ -44,7 +44,7 @@ class Linearised:
     def explain(self) -> list[str]:
         """Return why each metric cannot be assisted; "" if it can."""
         draws = len(self.effects.change)
-        if self.sample.expansion.variance.census:
+        if self.sample.expansion.census:
             return ["the sample holds every unit"] * len(self.metrics)
         if draws < FEWEST_DRAWS:
             return [f"{draws} draws are fewer than {FEWEST_DRAWS}"] * len(self.metrics)
@@ -115,7 +115,7 @@ class ControlMetrics:
 
 
 def correct(
-    target: Linearised, control: ControlMetrics, variance: Variance, default: Normal
+    target: Linearised, control: ControlMetrics, variance: DrawnUnits, default: Normal
 ) -> tuple[AssistedEstimates, FloatArray]:
     """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k).
 
@@ -139,7 +139,7 @@ def correct(
         skew=variate.skew,
         correlation=variate.correlation,
         equivalent_labels=count_equivalent_labels(
-            len(target.effects.change), np.diagonal(default.cov), np.diagonal(fit.cov)
+            len(target.sample), np.diagonal(default.cov), np.diagonal(fit.cov)
         ),
         unreached_share=unreached,
         changed=control.changed,

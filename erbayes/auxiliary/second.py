@@ -17,8 +17,8 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Missing
 from .._internal.tables import is_table
+from ..design.draws import kish
 from ..design.sample import Sample
-from ..design.variance import kish
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, resolve_metric

@@ -29,8 +29,8 @@ from .._internal.arrays import IntArray, Seed
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, head
 from ..design import UniformRecords
 from ..design.contract import Design
+from ..design.draws import DrawnUnits, count_each
 from ..design.sample import Sample, need_sample
-from ..design.variance import StratifiedDraws
 from ..engine.known_clusters import ClosedForm
 from ..large import scan
 from ..large.sources import lies_elsewhere
@@ -65,7 +65,7 @@ class TwoPhase:
         _need_one_prediction(sample, entire_sample)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, entire_sample, position)
-        target, variance = Linearised.of(sample, metrics), sample.expansion.variance
+        target, variance = Linearised.of(sample, metrics), sample.expansion
         part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(entire_sample, target.metrics)
@@ -86,7 +86,7 @@ class TwoPhase:
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
-        draws = self.cheap.expansion.unit.shape[-1]
+        draws = len(self.cheap)
         position = np.arange(n) if self.careful is None else np.asarray(self.careful)
         if position.shape != (n,):
             raise DataError(
@@ -110,8 +110,8 @@ class TwoPhase:
 
 def _need_ordered(sample: Sample, which: str) -> None:
     """Refuse draws that are not independent, or that have no order."""
-    variance, name = sample.expansion.variance, type(sample.design).__name__
-    if not isinstance(variance, StratifiedDraws) or variance.df_lost > 1:
+    variance, name = sample.expansion, type(sample.design).__name__
+    if variance.once or variance.L is not None or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
     if (variance.unseen < 1).any():
         raise DataError(
@@ -156,23 +156,19 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None
 def subsample(sample: Sample, position: IntArray) -> Sample:
     """Return the sample of the draws at some positions, (n,), whose weights estimate the same totals."""
     n, expansion = len(position), sample.expansion
-    part = replace(
-        expansion,
-        unit=expansion.unit[position],
-        weight=expansion.weight[position] * (len(expansion.unit) / n),
-        variance=StratifiedDraws(np.zeros(n, dtype=np.int64), np.ones(1)),
-    )
-    return Sample(sample.units, sample.design, part)
+    weight = expansion.weight[position] * (len(expansion.unit) / n)
+    part = count_each(expansion.unit[position], weight, absolute=expansion.absolute)
+    return Sample(sample.units, sample.design, replace(part, unreached=expansion.unreached))
 
 
-def of_phases(n: int, draws: int) -> StratifiedDraws:
+def of_phases(n: int, draws: int) -> DrawnUnits:
     """Return the variance of n draws with careful labels, followed by the other draws."""
-    return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
+    return count_each(np.arange(draws), np.ones(draws), np.repeat([0, 1], [n, draws - n]))
 
 
 def _count_changes(cheap: Sample, position: IntArray) -> ChangedShare:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
-    changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
+    changed = cheap.units.column(EXACT)[cheap.expansion.order] == 0
     x, n = int(changed[position].sum()), len(position)
     from scipy.stats import hypergeom  # a second of imports, which few need
 

@@ -76,7 +76,7 @@ class Evidence:
     def of(cls, sample: Sample) -> Evidence:
         """Count a sample of entities, and refuse a sample that no size model can use."""
         design, units = need_design(sample), sample.units
-        draws = np.bincount(sample.expansion.unit, minlength=len(units))
+        draws = np.bincount(sample.expansion.order, minlength=len(units))
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
         grid = _make_grid(known, size.max())

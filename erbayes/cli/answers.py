@@ -93,7 +93,7 @@ def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
     """Return counts of what was drawn, labelled and predicted, after `more` facts about it."""
     units = sample.units
     counts = {
-        "draws": sample.expansion.unit.shape[-1],
+        "draws": len(sample),
         "labelled_units": len(units),
         "labelled_records": int(units.n.sum()),
     }

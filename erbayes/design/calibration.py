@@ -16,8 +16,8 @@ from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs, whole_column
 from ..metrics.unseen import NOTABLE as NOTABLE
 from ..units.units import KnownTotals, Units, need_units
-from .contract import Design, Expansion, with_repeats
-from .variance import StratifiedDraws, Variance, kish
+from .contract import Design
+from .draws import DrawnUnits, bend, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
 
@@ -27,104 +27,22 @@ def proportional_to_size(size: FloatArray) -> FloatArray:
     return size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CalibratedDraws(Variance):
-    """Variance after calibration: that of the residuals of a regression on the calibrated columns.
-
-    `base`: variance before it; `x`, `target` (n, p), (p,): columns and their known totals; `w`, `g`, `q`
-    (n,): weights of the design, factors, inverse working variances; `slope` (n,): 0 for factors at a bound.
-    """
-
-    base: Variance
-    x: FloatArray
-    target: FloatArray
-    w: FloatArray
-    g: FloatArray
-    q: FloatArray
-    slope: FloatArray
-
-    @property
-    def df_lost(self) -> int:
-        return self.base.df_lost + int(self.x.shape[1]) - 1
-
-    @property
-    def census(self) -> bool:
-        return self.base.census
-
-    @property
-    def unseen(self) -> FloatArray:
-        return self.base.unseen
-
-    @property
-    def repeated(self) -> FloatArray:
-        return self.base.repeated
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""
-        y = self._divide(Z)
-        root = np.sqrt(self.w * self.q)[:, None]
-        # least squares, since normal equations would square the condition number
-        B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
-        return np.asarray((self.g * self.w)[:, None] * (y - self.x @ B))
-
-    def _divide(self, Z: FloatArray) -> FloatArray:
-        """Return columns y of contributions Z = g w y, (n, k); 0 for a draw that counts nothing."""
-        weight = (self.g * self.w)[:, None]
-        return np.divide(Z, weight, out=np.zeros_like(Z), where=weight != 0)
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        return self.base.covariance(self.base.residuals(residuals))
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        return self.base.independent
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = self._compute_parts(Z)
-        change, scale = self.base.jackknife(parts)
-        return self._calibrate_replicates(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        sums = self.base.replicates(self._compute_parts(Z), multipliers)
-        return self._calibrate_replicates(sums, Z.shape[1])
-
-    def _compute_parts(self, Z: FloatArray) -> FloatArray:
-        """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
-        weight, pull = (self.g * self.w)[:, None], (self.w * self.q * self.slope)[:, None] * self.x
-        xx, xy = (pull[:, :, None] * v[:, None, :] for v in (self.x, self._divide(Z)))
-        return np.hstack([Z, weight * self.x, xx.reshape(len(Z), -1), xy.reshape(len(Z), -1)])
-
-    def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:
-        """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method."""
-        # a step from the factors of the sample is exact for linear factors, if none is at a bound
-        p = self.x.shape[1]
-        z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
-        gap = (self.target - x)[:, :, None]
-        try:
-            step = np.linalg.solve(xx.reshape(-1, p, p), gap)
-        except np.linalg.LinAlgError as error:
-            raise NotIdentified(
-                f"a replicate holds too few units to calibrate it to {p} totals: calibrate to fewer"
-            ) from error
-        return np.asarray(z + np.sum(xy.reshape(-1, p, k) * step, axis=1))
-
-
 FEWEST = 15.0
 """Effective number of draws that the estimate of each known total needs. With fewer, the few units that carry
 it take all the change, and intervals covered as little as .13 in studies."""
 
 
-def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
+def links_by_size(units: Units, draws: DrawnUnits) -> tuple[ClusterSum, ...]:
     """Return the columns of the default calibration: records, and predicted links by cluster size.
 
     Classes start at powers of 2, and are merged from the largest down until each has `FEWEST` draws.
     """
     need_units(units)
-    need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
+    need(draws, DrawnUnits, "draws of these units are needed, as design.expand(units) makes them")
     level = np.frexp(units.m)[1]
     levels = int(level.max()) + 1
     links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)
-    z = expansion.weight[:, None] * links.reshape(-1, levels)[expansion.unit]
+    z = draws.weight[:, None] * links.reshape(-1, levels)[draws.unit]
     edges, merged = [np.inf], np.zeros(len(z))  # from the largest class down
     for k in range(levels - 1, 1, -1):
         merged = merged + z[:, k]
@@ -146,7 +64,7 @@ def _make_links_between(lower: float, upper: float) -> ClusterSum:
 
 
 KnownColumn = ClusterSum | InDomain
-Totals = Callable[[Units, Expansion], Sequence[KnownColumn]]
+Totals = Callable[[Units, DrawnUnits], Sequence[KnownColumn]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +83,7 @@ class Calibrated:
     Parameters
     ----------
     design : Design
-    totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
+    totals : callable (Units, DrawnUnits) -> sequence of ClusterSum or InDomain
         The columns to whose totals the weights are calibrated.
     bounds : (float, float)
         L and U, 0 < L < 1 < U.
@@ -203,34 +121,29 @@ class Calibrated:
         if bounds.dtype.kind not in "iuf" or bounds.shape != (2,) or not 0 < bounds[0] < 1 < bounds[1]:
             raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds!r}")
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
-        # weights that draws of one unit share would be few, and few draws carry no calibration
-        expansion, known = with_repeats(self.design).expand(units), units.known
+        draws, known = self.design.expand(units), units.known
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
-        columns = self._list_columns(units, expansion)
+        columns = self._list_columns(units, draws)
         self._refuse_unreached(known, units, columns)
         target = np.array([units.total(c) for c in columns])
-        x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
+        x = np.column_stack([units.column(c)[draws.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]
-        self._refuse_few_draws(columns, expansion.weight, x)
-        size, w, variance = units.size[expansion.unit], expansion.weight, expansion.variance
-        if not expansion.absolute:
+        self._refuse_few_draws(columns, draws.weight, x)
+        size = units.size[draws.unit]
+        if not draws.absolute:
             # weights known up to a factor are scaled to N, the ratio estimator, which is a calibration too
-            N, one = known.total(RECORDS), np.ones(len(w))
-            factor = one * (N / (w @ size))
-            variance = CalibratedDraws(variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, one)
-            w = w * factor
-        q, goal = 1 / self.working_variance(size), np.ones(len(target))
-        g, slope = _compute_factors(w, x / target, q, self.bounds)
-        calibrated = CalibratedDraws(variance, x / target, goal, w, g, q, slope)
-        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
+            N = known.total(RECORDS)
+            draws = bend(draws, size[:, None] / N, np.full(len(size), N / (draws.weight @ size)), 1 / size)
+        q = 1 / self.working_variance(size)
+        return bend(draws, x / target, _compute_factors(draws.weight, x / target, q, self.bounds), q)
 
-    def _list_columns(self, units: Units, expansion: Expansion) -> tuple[KnownColumn, ...]:
+    def _list_columns(self, units: Units, draws: DrawnUnits) -> tuple[KnownColumn, ...]:
         """Return the columns to calibrate to, refusing those whose totals the prediction does not fix."""
         need_object(self.totals, "__call__", "totals is a function such as links_by_size")
-        columns = tuple(self.totals(units, expansion))
+        columns = tuple(self.totals(units, draws))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum | InDomain)]
         if other or not columns:
             raise DataError(
@@ -238,7 +151,7 @@ class Calibrated:
                 + (head(other) if other else "none")
             )
         for column in columns:
-            expansion.need_reached(column)
+            draws.need_reached(column)
         return columns
 
     def _refuse_few_draws(self, columns: Sequence[KnownColumn], weight: FloatArray, x: FloatArray) -> None:
@@ -284,10 +197,8 @@ def expect_unreached_links(known: KnownTotals, probability: ClusterSum, draws: i
     return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
 
 
-def _compute_factors(
-    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]
-) -> tuple[FloatArray, FloatArray]:
-    """Return factors g = clip(1 + q x'λ, L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
+def _compute_factors(w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Return factors g = clip(1 + q x'λ, L, U) of the weights, (n,)."""
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         raw = 1 + q * (x @ multipliers)
@@ -298,7 +209,7 @@ def _compute_factors(
     gap, g, slope = gap_and_factors(multipliers)
     for _ in range(50):
         if np.abs(gap).max() < 1e-12:
-            return g, slope
+            return g
         curve = (x * (w * q * slope)[:, None]).T @ x
         step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
         # a full step may overshoot where factors are at a bound

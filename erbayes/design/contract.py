@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
-from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, head
-from ..metrics.columns import Column, Pieces
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError
 from ..units.units import Units
-from .variance import Variance
+from .draws import DrawnUnits, Round
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expansion:
-    """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
-
-    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it represents;
-    `absolute`: false if weights are known only up to a common factor; `unreached`: pseudo-units of every
-    kind that the design never draws, or None.
-    """
-
-    unit: IntArray
-    weight: FloatArray
-    absolute: bool
-    variance: Variance
-    unreached: Pieces | None = None
-
-    def need_reached(self, column: Column) -> None:
-        """Refuse a column that counts on units which the design never draws."""
-        if self.unreached is None or not self.unreached.column(column).any():
-            return
-        sizes = np.unique(self.unreached.m).astype(int)
-        where = "predicted singletons" if sizes.tolist() == [1] else f"clusters of {head(sizes)} records"
-        raise NotIdentified(
-            f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
-            "wholly of these are never drawn; mix the design with uniform records"
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WithRepeats:
-    """Another design, each draw of which counts as often as it was made ([B22]; Hansen and Hurwitz 1943).
+def WithRepeats(design: Any) -> Any:
+    """Return another design, each draw of which counts as often as it was made ([B22]).
 
     By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
-    chance to be drawn at all (docs/settled.md). Bootstraps and bets resample draws, and take this design.
+    chance to be drawn at all (docs/settled.md). Each draw counts in Hansen and Hurwitz (1943).
 
     Parameters
     ----------
-    design : UniformRecords, ByPredictedSize or KnownSelection
+    design : UniformRecords, ByPredictedSize, KnownSelection or Pooled
         A design that holds another one, such as `Calibrated`, holds this one instead.
 
     Raises
@@ -64,50 +33,37 @@ class WithRepeats:
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> design = eb.UniformRecords(draws=["x", "x", "y"])
     >>> design.expand(units).weight.round(3), WithRepeats(design).expand(units).weight.round(3)
-    (array([1.143, 0.   , 1.73 ]), array([0.667, 0.667, 1.333]))
+    (array([1.143, 1.73 ]), array([0.667, 0.667, 1.333]))
     """
-
-    design: Any
-
-    def __post_init__(self) -> None:
-        if not counts_once(self.design):
-            raise DataError(
-                "WithRepeats holds UniformRecords, ByPredictedSize or KnownSelection, not "
-                f"{type(self.design).__name__}: no other design counts a unit once that was drawn twice, and "
-                "one that holds another design takes WithRepeats inside it"
-            )
-
-    def expand(self, units: Units) -> Expansion:
-        return self.expand_draws(units, self.design.expand(units).unit)
-
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        expansion: Expansion = self.design.expand_repeats(units, unit)
-        return expansion
+    if not hasattr(design, "repeats") or isinstance(design, type):
+        raise DataError(
+            "WithRepeats takes UniformRecords, ByPredictedSize, KnownSelection or Pooled, not "
+            f"{type(design).__name__}: no other design counts a unit once that was drawn twice, and one that "
+            "holds another design takes WithRepeats inside it"
+        )
+    return replace(design, repeats=True)
 
 
 def counts_once(design: Any) -> bool:
     """Return whether a design counts each unit once, however often it was drawn."""
-    return hasattr(design, "expand_repeats") and not isinstance(design, WithRepeats)
-
-
-def with_repeats(design: Any) -> Any:
-    """Return a design, or the one that it holds, with each draw counted as often as it was made."""
-    if isinstance(design, WithRepeats):
-        return design
-    if counts_once(design):
-        return WithRepeats(design)
-    inner = getattr(design, "design", None)
-    if inner is None or (counted := with_repeats(inner)) is inner:
-        return design
-    return replace(design, design=counted)
+    return hasattr(design, "repeats") and not design.repeats
 
 
 class Design(Protocol):
     """A way of drawing units."""
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         """Return the draws of a sample with their weights and their variance."""
+
+
+@runtime_checkable
+class HasRounds(Protocol):
+    """A design of rounds of draws whose chances are known."""
+
+    def rounds(self, units: Units) -> list[Round]:
+        """Return the rounds that have draws: their numbers, and the chances of all units."""
+
+    def expand(self, units: Units) -> DrawnUnits: ...
 
 
 @runtime_checkable
@@ -122,7 +78,7 @@ class SelectedBySize(Protocol):
     def fixed_size(self) -> bool:
         """True if the design fixes the number of draws. Else `selection` returns inclusion probabilities."""
 
-    def expand(self, units: Units) -> Expansion: ...
+    def expand(self, units: Units) -> DrawnUnits: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         """Return the selection probability of a unit of each size, (k,), up to a factor."""
@@ -131,6 +87,9 @@ class SelectedBySize(Protocol):
 @runtime_checkable
 class IndependentDraws(Protocol):
     """A design of independent draws, each of which selects a unit with a known probability."""
+
+    def rounds(self, units: Units) -> list[Round]:
+        """Return the rounds of draws: their numbers, and the chances of all units."""
 
     def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the probability that one draw selects each unit, (units,)."""
@@ -142,7 +101,7 @@ class IndependentDraws(Protocol):
     def undrawn_sizes(self, units: Units) -> FloatArray:
         """Return the sizes of predicted clusters whose records are never drawn."""
 
-    def expand(self, units: Units) -> Expansion: ...
+    def expand(self, units: Units) -> DrawnUnits: ...
 
 
 @runtime_checkable

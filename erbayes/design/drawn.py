@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ from .._internal.errors import DataError, Way, head, need, need_object, number, 
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
-from .contract import Expansion
-from .variance import DistinctDraws, StratifiedDraws
+from .draws import DrawnUnits, Round, count_once
 
 FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
@@ -47,8 +47,7 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
         return np.arange(len(units))
     if isinstance(draws, str | Iterator) or not isinstance(draws, Iterable):
         raise DataError(f"draws must be a list of unit ids, not {draws!r}")
-    listed = as_index(draws)
-    listed = listed[~listed.isin(units.omitted)]
+    listed = list_draws(units, draws)
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
         unlabelled = listed[unit < 0]
@@ -82,21 +81,27 @@ def _refuse_labels(units: Units, unit: IntArray) -> None:
         )
 
 
+def list_draws(units: Units, draws: Any) -> pd.Index:
+    """Return the unit of each draw by its id, without draws of omitted units."""
+    listed = units.ids if draws is None else as_index(draws)
+    return listed[~listed.isin(units.omitted)]
+
+
 def need_fpc(n: int, T: int, fpc: FPC) -> float:
     """Return the fpc θ of n draws without replacement from T, refusing one outside [0, 1]."""
     need_object(fpc, "__call__", "the fpc is a function such as unbiased_fpc")
     return number(fpc(n, T), f"fpc({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
-def single_stratum(n: int, population: int | None = None, fpc: FPC = unbiased_fpc) -> StratifiedDraws:
-    """Return the variance of n draws from one stratum, with replacement if `population` is None."""
-    if population is not None:
-        population = whole(population, "population")
-        if n > population:
-            raise DataError(f"{n} draws without replacement from a population of {population}")
+def find_theta(n: int, population: int | None = None, fpc: FPC = unbiased_fpc) -> float:
+    """Return the factor θ of n draws from `population` units without replacement; 1 if it is None."""
+    if population is None:
+        return 1.0
+    population = whole(population, "population")
+    if n > population:
+        raise DataError(f"{n} draws without replacement from a population of {population}")
     # the only unit of a population is a census, for which `paper_fpc` is 0/0
-    theta = 1.0 if population is None else need_fpc(n, population, fpc) if population > 1 else 0.0
-    return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
+    return need_fpc(n, population, fpc) if population > 1 else 0.0
 
 
 def need_frame(records: int | None, units: Units, argument: str) -> None:
@@ -187,33 +192,12 @@ def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
     return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
 
 
-def expand_once(
-    units: Units,
-    unit: IntArray,
-    p: FloatArray,
-    draws: int,
-    population: int | None = None,
-    undrawn: Sequence[float] | FloatArray = (),
-) -> Expansion:
-    """Return draws at the positions `unit`, (..., n), each unit counted once, with weight 1/π.
-
-    `p` (units,): chance of each unit at one draw; `draws`, `population`: as in `DistinctDraws`.
-    """
-    refuse_unreachable(p, unit, units)
-    order = np.argsort(unit, axis=-1, kind="stable")
-    ordered = np.take_along_axis(unit, order, axis=-1)
-    first = np.ones(unit.shape, dtype=bool)
-    np.put_along_axis(first, order[..., 1:], np.diff(ordered, axis=-1) != 0, axis=-1)
-    variance = DistinctDraws(np.where(first, p[unit], 0.0), draws, population)
-    weight = np.divide(1.0, variance.inclusion, out=np.zeros(unit.shape), where=first)
-    return Expansion(unit, weight, True, variance, make_unreached(np.asarray(undrawn, dtype=float), units))
-
-
 class DrawnWithReplacement(ABC):
     """A design of draws with replacement, each with a known chance p of its unit."""
 
     __slots__ = ()
     draws: Ids | None
+    repeats: bool
 
     @abstractmethod
     def selection_probabilities(self, units: Units) -> FloatArray:
@@ -223,17 +207,32 @@ class DrawnWithReplacement(ABC):
     def undrawn_sizes(self, units: Units) -> FloatArray:
         """Return the sizes of predicted clusters whose records are never drawn."""
 
-    def expand(self, units: Units) -> Expansion:
+    def rounds(self, units: Units) -> list[Round]:
+        return [Round(len(list_draws(units, self.draws)), self.selection_probabilities(units))]
+
+    def expand(self, units: Units) -> DrawnUnits:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        p = self.selection_probabilities(units)
-        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
+    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
+        """Return draws of the units at the positions `unit`, (n,)."""
+        one = Round(len(unit), self.selection_probabilities(units))
+        return expand_rounds(units, unit, [one], self.undrawn_sizes(units), self.repeats)
 
-    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion with each draw counted as often as it was made, with weights 1/(n p)."""
-        p, n = self.selection_probabilities(units), unit.shape[-1]
-        refuse_unreachable(p, unit, units)
-        unreached = make_unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), unreached)
+
+def expand_rounds(
+    units: Units,
+    unit: IntArray,
+    rounds: Sequence[Round],
+    undrawn: Sequence[float] | FloatArray = (),
+    each: bool = False,
+    stratum: IntArray | None = None,
+) -> DrawnUnits:
+    """Return draws of the units at the positions `unit`, (n,), once, or `each` as often as it was drawn.
+
+    `undrawn`: sizes of predicted clusters whose records are never drawn; `stratum` (n,): round of each draw.
+    """
+    expected = np.sum([one.draws * one.p for one in rounds], axis=0)
+    refuse_unreachable(expected, unit, units)
+    found = count_once(unit, rounds, 1 / expected[unit], stratum)
+    found = found.count_each() if each else found
+    return replace(found, unreached=make_unreached(np.asarray(undrawn, dtype=float), units))

@@ -78,11 +78,13 @@ class DrawnUnits:
     - `repeated` (k,): how many draws a unit like it had, over its chance to be seen. A set of units is
       missed with probability e^-Σrπ.
     - `third` (k,): third moment of the row's multiplier.
+    - `once`: whether a row is a distinct unit, or else a draw. `centred`: whether contributions vary about
+      the means of groups alone, which are then taken off, so that equal draws have a variance of 0 exactly.
     - `absolute`: false if weights are known only up to a common factor.
     - `df_lost`: degrees of freedom that means of strata, classes and calibration take.
     - `order` (n,): unit of each draw, in the order of drawing.
     - `repeats` (n,): weight of each draw if each counts; None where no design says it. `stratum` (n,): its
-      stratum.
+      stratum, with factors `theta` (H,).
     - `group` (k,): rows whose mean is taken off in the jackknife, -1 for all rows; None if none is. `scale`
       (k,): of the square of each change.
     - `L`, `R` (k, p): what calibration takes off contributions, which then vary as Z - L R'Z.
@@ -100,10 +102,13 @@ class DrawnUnits:
     order: IntArray
     scale: FloatArray
     group: IntArray | None
+    once: bool = True
+    centred: bool = False
     absolute: bool = True
     df_lost: int = 1
     repeats: FloatArray | None = None
     stratum: IntArray | None = None
+    theta: FloatArray | None = None
     L: FloatArray | None = None
     R: FloatArray | None = None
     unreached: Pieces | None = None
@@ -132,6 +137,8 @@ class DrawnUnits:
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (c, c), from `residuals`, (k, c); NaN if there is none."""
+        if self.centred and self.group is not None:
+            residuals = residuals - self._find_means(residuals, self.group)[0][self.group]
         sums = self.A.T @ residuals
         return np.asarray(residuals.T @ (self.d[:, None] * residuals) + sums.T @ self.G @ sums)
 
@@ -143,11 +150,17 @@ class DrawnUnits:
         if self.group is None:
             return -Z, self.scale
         group = self.group + 1  # 0: about the mean of all rows
-        n = np.bincount(group).astype(float)
-        means = np.column_stack([np.bincount(group, z) for z in Z.T]) / np.maximum(n, 1)[:, None]
+        means, n = self._find_means(Z, group)
         means[0] = Z.mean(axis=0)
         factor = np.where((n > 1) & (np.arange(len(n)) > 0), n / np.maximum(n - 1, 1), 1.0)
         return -(Z - means[group]) * factor[group, None], self.scale
+
+    @staticmethod
+    def _find_means(Z: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means of groups, (groups, c), and their numbers of rows."""
+        n = np.bincount(group).astype(float)
+        sums = np.column_stack([np.bincount(group, z) for z in Z.T])
+        return sums / np.maximum(n, 1)[:, None], n
 
     def multipliers(self, replicates: int, rng: np.random.Generator) -> FloatArray:
         """Return multipliers of weights, (B, k), with mean 1 and the covariance diag(d) + A G A'.
@@ -155,6 +168,8 @@ class DrawnUnits:
         A replicate of totals is t + (m - 1)'Z for the part Z that varies. Each multiplier starts from a
         gamma variable with the third moment of its row.
         """
+        if np.isnan(self.d).any():
+            raise NotIdentified("a single draw has no bootstrap: label more units")
         root = np.sqrt(np.maximum(self.d, 0))
         live = np.flatnonzero(root)
         m = np.ones((replicates, len(root)))
@@ -175,9 +190,10 @@ class DrawnUnits:
 
     def count_each(self) -> DrawnUnits:
         """Return the same draws, each counted as often as it was made, where the design says its weight."""
-        if self.repeats is None or self.L is not None:
+        if not self.once or self.repeats is None or self.L is not None:
             return self
-        found = count_each(self.order, self.repeats, self.stratum, absolute=self.absolute)
+        theta = 1.0 if self.theta is None else self.theta
+        found = count_each(self.order, self.repeats, self.stratum, theta, self.absolute)
         return replace(found, unreached=self.unreached)
 
 
@@ -187,7 +203,12 @@ def _indicate(code: IntArray, number: int) -> csr_array:
     return csr_array((np.ones(len(inside)), (inside, code[inside])), (len(code), number))
 
 
-def count_once(order: IntArray, rounds: Sequence[Round], repeats: FloatArray | None = None) -> DrawnUnits:
+def count_once(
+    order: IntArray,
+    rounds: Sequence[Round],
+    repeats: FloatArray | None = None,
+    stratum: IntArray | None = None,
+) -> DrawnUnits:
     """Return each unit of the draws `order`, (n,), once, by its chance π to be drawn at all.
 
     With ℓ the log chance to miss a set, summed over rounds, π_c = 1 - e^ℓ(c), and classes of equal chances
@@ -216,12 +237,12 @@ def count_once(order: IntArray, rounds: Sequence[Round], repeats: FloatArray | N
     G = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
     log_missed = np.sum([one.log_missed(p) for one, p in zip(rounds, P.T, strict=True)], axis=0)
     pi, d = -np.expm1(log_missed), np.exp(log_missed) - np.diag(G)[at]
-    one = repeats is not None and len(rounds) == 1
     return replace(
         count_included(unit, pi, d, _indicate(at, len(key)), G),
         order=order,
         repeats=repeats,
-        stratum=np.zeros(len(order), dtype=np.int64) if one else None,
+        stratum=stratum,
+        theta=np.array([1.0 if one.population is None else 1 - one.draws / one.population for one in rounds]),
     )
 
 
@@ -294,8 +315,43 @@ def count_each(
         order=order,
         scale=(theta * np.where(n > 1, (n - 1) / n, 1.0))[h],
         group=group,
+        once=False,
+        centred=bool((group >= 0).all()),
         absolute=absolute,
         df_lost=len(n),
+        repeats=weight,
+        stratum=h,
+        theta=theta,
+    )
+
+
+def count_classes(
+    draws: DrawnUnits, repeats: FloatArray, code: IntArray, stratum: IntArray, drawn: FloatArray
+) -> DrawnUnits:
+    """Return resolved draws, each of which represents the draws of its class that nobody could resolve.
+
+    `draws`: the resolved ones, that count as often as they were made; `repeats` (r,): their weights; `code`
+    (r,): their class; `stratum`, `drawn` (G,): stratum and number of draws of each class, resolved or not.
+    Of both phases, drawing and resolving, the covariance is that of all draws with z_s - m_g + m_g r_g/n_g,
+    or m_g r_g/n_g if unresolved, for the mean m_g of the r_g of n_g draws of a class.
+    """
+    classes, H = len(drawn), int(stratum.max()) + 1
+    resolved, n = np.bincount(code, minlength=classes), np.bincount(stratum, drawn)
+    theta = np.zeros(H)
+    theta[stratum[code]] = draws.unseen
+    factor = theta * n / np.maximum(n - 1, 1)
+    same = stratum[:, None] == stratum
+    G = -factor[stratum][:, None] * (np.diag(1 / resolved - 1 / drawn) + same / n[stratum])
+    return replace(
+        draws,
+        weight=repeats,
+        centred=False,
+        d=factor[stratum[code]],
+        A=_indicate(code, classes),
+        G=G,
+        df_lost=draws.df_lost + classes - 1,
+        repeats=repeats,
+        stratum=stratum[code],
     )
 
 

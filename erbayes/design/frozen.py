@@ -8,8 +8,9 @@ import numpy as np
 
 from .._internal.errors import DataError, Remedy, need, refuse_cases
 from ..units.units import Units
-from .contract import Design, Expansion
+from .contract import Design
 from .drawn import make_unreached
+from .draws import DrawnUnits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class FrozenWeights:
     design: Design
     drawn_from: Units
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         need(self.drawn_from, Units, "drawn_from is Units, as measure(prediction, labels) returns them")
         expansion, known = self.design.expand(self.drawn_from), self.drawn_from.population
         if known is not None and units.population is not None and units.population > known:
@@ -66,7 +67,8 @@ class FrozenWeights:
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
             never = make_unreached(sizes, units)
-        return replace(expansion, unit=position[expansion.unit], unreached=never)
+        unit, order = position[expansion.unit], position[expansion.order]
+        return replace(expansion, unit=unit, order=order, unreached=never)
 
 
 def _is_same(units: Units, others: Units) -> bool:

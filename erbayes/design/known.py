@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, ClassVar
 
@@ -15,20 +15,19 @@ from .._internal.errors import DataError, need_object, number, refuse_cases
 from ..units.clustering import Clustering
 from ..units.ids import as_index
 from ..units.units import Units
-from .contract import Expansion
 from .drawn import (
     FPC,
     DrawnWithReplacement,
     Ids,
+    find_theta,
     make_unreached,
     need_distinct,
     numbers_by_id,
     real_numbers,
-    single_stratum,
     unbiased_fpc,
     unit_of_draws,
 )
-from .variance import HartleyRaoDraws, PoissonDraws, Variance
+from .draws import DrawnUnits, count_each, count_fixed, count_independent
 
 LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
@@ -73,12 +72,12 @@ class KnownWeights:
     fpc: FPC = unbiased_fpc
     absolute: bool = False
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
         weight = _check_weights(units, self.weights)[unit]
-        variance = single_stratum(len(unit), self.population, self.fpc)
-        return Expansion(unit, weight, self.absolute, variance)
+        theta = find_theta(len(unit), self.population, self.fpc)
+        return count_each(unit, weight, fpc=theta, absolute=self.absolute)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,10 +122,10 @@ class BySize:
         refuse_cases(size[~(np.isfinite(p) & (p > 0))], said)
         return p
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
         weight = 1 / self.selection(units.size[unit], units)
-        return Expansion(unit, weight, False, single_stratum(len(unit)))
+        return count_each(unit, weight, absolute=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,8 +164,14 @@ class WeightedRecords:
     depends_on_labels: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
-        """Make the design from the probability of every labelled record, with `summed=True`.
+    def of(
+        cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False
+    ) -> WeightedRecords | KnownSelection:
+        """Make the design from the probability of every labelled record.
+
+        It is a `KnownSelection`, in which an entity counts once, if the chances of entities are known, which
+        are the sums of those of their records. Known up to a factor, they leave each draw to count
+        (`summed=True`).
 
         Parameters
         ----------
@@ -186,8 +191,8 @@ class WeightedRecords:
 
         >>> labels = {1: "x", 2: "x", 3: "y"}
         >>> design = WeightedRecords.of(labels, [2, 3], {1: 0.2, 2: 0.2, 3: 0.1, 4: 0.5}, absolute=True)
-        >>> design.probability.tolist()
-        [0.4, 0.1]
+        >>> design.probability.to_dict()
+        {'x': 0.4, 'y': 0.1}
         """
         labels = Clustering.of(labels, "labels")
         p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
@@ -196,10 +201,12 @@ class WeightedRecords:
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
         refuse_cases(listed[position < 0], "{n} drawn records have no label, such as")
-        unit = labels.codes[position]
-        return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
+        unit, of_unit = labels.codes[position], np.bincount(labels.codes, p)
+        if absolute:
+            return KnownSelection(pd.Series(of_unit, labels.clusters), labels.clusters[unit])
+        return cls(labels.clusters[unit], of_unit[unit], summed=True)
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.units)
         p = real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
@@ -207,7 +214,7 @@ class WeightedRecords:
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
         refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
         weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
-        return Expansion(unit, weight, self.absolute, single_stratum(len(unit)))
+        return count_each(unit, weight, absolute=self.absolute)
 
 
 def _order_by_draws(probability: Any, units: Any) -> Any:
@@ -242,6 +249,8 @@ class KnownSelection(DrawnWithReplacement):
         As in `UniformClusters`.
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
+    repeats : bool
+        True if each draw counts as often as it was made (see `WithRepeats`).
 
     Examples
     --------
@@ -254,6 +263,7 @@ class KnownSelection(DrawnWithReplacement):
     probability: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     never: Sequence[int] = ()
+    repeats: bool = False
 
     def selection_probabilities(self, units: Units) -> FloatArray:
         p = numbers_by_id(self.probability, units.ids, "chances", "units")
@@ -307,17 +317,13 @@ class KnownInclusion:
     never: Sequence[int] = ()
     draws: Ids | None = None
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
         if repeats := len(unit) - len(np.unique(unit)):
             raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
-        never = make_unreached(np.asarray(self.never, dtype=float), units)
-        return Expansion(unit, 1 / p, True, self._make_variance(p), never)
-
-    def _make_variance(self, p: FloatArray) -> Variance:
-        if not self.fixed_size:
-            return PoissonDraws(p)
         squares = p.sum() if self.squares is None else self.squares
-        return HartleyRaoDraws(p, number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0"))
+        number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0")
+        found = count_fixed(unit, p, squares) if self.fixed_size else count_independent(unit, p)
+        return replace(found, unreached=make_unreached(np.asarray(self.never, dtype=float), units))

@@ -17,133 +17,23 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, need_object, refuse_cases, whole
+from .._internal.errors import DataError, need_object, refuse_cases, whole
 from ..units.units import Units
-from .contract import Design, Expansion, with_repeats
-from .strata import Pooled
-from .variance import StratifiedDraws, Variance, centre
+from .contract import Design, HasRounds
+from .draws import DrawnUnits, Round, count_classes, count_once
 
 FEWEST = 10
 """Number of resolved draws that each class by size needs, so that its share does not depend on a few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RespondingDraws(Variance):
-    """Variance of draws in two phases: drawn, then resolved with one probability within each class.
-
-    `base`: variance of all n draws; `position` (r,): place of each resolved draw; `code`, `record` (n,):
-    class and record of each draw.
-    """
-
-    base: StratifiedDraws
-    position: IntArray
-    code: IntArray
-    record: IntArray
-
-    @property
-    def classes(self) -> int:
-        """Return the number G of classes."""
-        return int(self.code.max()) + 1
-
-    @property
-    def df_lost(self) -> int:
-        return self.base.df_lost + self.classes - 1
-
-    @property
-    def census(self) -> bool:
-        return False
-
-    @property
-    def unseen(self) -> FloatArray:
-        return self.base.unseen[self.position]
-
-    @property
-    def repeated(self) -> FloatArray:
-        return self.base.repeated[self.position]
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        if self._find_record_factors()[1].any():
-            raise NotIdentified(
-                "draws of one record are resolved together, so they are not independent, and no bootstrap "
-                "resamples them; use the closed form or the jackknife"
-            )
-        return self.base
-
-    def _find_record_factors(self) -> tuple[IntArray, FloatArray]:
-        """Return the record of each resolved draw, (r,), and (1 - r_g/n_g)(1 - 1/a) of each of a draws."""
-        drawn, resolved, code = self._count_classes()
-        record = self.record[self.position]
-        draws = np.bincount(record, minlength=int(self.record.max()) + 1)
-        unresolved = np.zeros(len(draws))
-        unresolved[record] = (1 - resolved / drawn)[code]
-        return record, unresolved * (1 - 1 / np.maximum(draws, 1))
-
-    def _sum_by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of Z about class means, (k', k), and their factors, (k',), of repeated records."""
-        record, factor = self._find_record_factors()
-        sums = np.zeros((len(factor), Z.shape[-1]))
-        np.add.at(sums, record, centre(Z, self.code[self.position]))
-        return sums[factor > 0], factor[factor > 0]
-
-    def _count_classes(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return the draws and the resolved draws of each class, (G,), and the class of resolved draws."""
-        resolved = self.code[self.position]
-        drawn = np.bincount(self.code, minlength=self.classes).astype(float)
-        return drawn, np.bincount(resolved, minlength=self.classes).astype(float), resolved
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), of both phases.
-
-        It is that of all draws with z_s - m_g + m_g r_g/n_g, or m_g r_g/n_g if unresolved, for the mean m_g
-        of the r_g of n_g draws, plus (1 - r_g/n_g)(1 - 1/a)(Σ z_s - m_g)² of each record of a > 1 draws.
-        """
-        drawn, _, code = self._count_classes()
-        sums = np.zeros((self.classes, residuals.shape[-1]))
-        np.add.at(sums, code, residuals)
-        rows = (sums / drawn[:, None])[self.code]
-        rows[self.position] += centre(residuals, code)
-        # all draws of a record are resolved or none, so that they vary together in the second phase
-        sums, factor = self._sum_by_record(residuals)
-        return self.base.covariance(rows) + sums.T @ (factor[:, None] * sums)
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """As `Variance.replicates`, for multipliers of all draws, (B, n), with classes adjusted anew."""
-        drawn, resolved, code = self._count_classes()
-        totals = np.zeros((len(multipliers), Z.shape[1]))
-        for g in range(self.classes):
-            here = code == g
-            weights = multipliers[:, self.position[here]]
-            of_all, of_resolved = multipliers[:, self.code == g].sum(axis=1), weights.sum(axis=1)
-            if ((of_all > 0) & (of_resolved <= 0)).any():
-                raise NotIdentified(
-                    "a replicate holds no resolved draw of a class: merge classes of few resolved draws"
-                )
-            factor = np.divide(of_all, of_resolved, out=np.zeros_like(of_all), where=of_resolved > 0)
-            totals += factor[:, None] * (weights @ (Z[here] * resolved[g] / drawn[g]))
-        return totals
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, with each draw and each repeated record left out in turn."""
-        if len(self.code) == 1:
-            raise DataError("a single draw has no jackknife")
-        stratum = self.base.stratum
-        n = np.bincount(stratum)[stratum]
-        without = np.where(stratum[:, None] == stratum, (n / np.maximum(n - 1, 1))[:, None], 1.0)
-        np.fill_diagonal(without, 0.0)
-        change = self.replicates(Z, without) - Z.sum(axis=0)
-        sums, factor = self._sum_by_record(Z)
-        # repeated records are left out with all their draws too, scaled as their part in `covariance`
-        return np.vstack([change, -sums]), np.append(self.base.fpc[stratum] * (n - 1) / n, factor)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
-    A resolved draw weighs n_g/r_g times what it would weigh if every draw had been resolved, for r_g resolved
-    of the n_g draws of its class. Estimates are unbiased if draws of a class are resolved with one
-    probability, whatever their entities. Variances include both phases, drawing and resolving.
+    The r_g resolved draws of a class are r_g draws from what the class holds, so that a unit counts once, by
+    its chance to be among them in any class. Where each draw counts, a resolved draw weighs n_g/r_g times
+    what it would weigh if every draw had been resolved, for n_g draws of its class. Estimates are unbiased if
+    draws of a class are resolved with one probability, whatever their entities.
 
     Parameters
     ----------
@@ -155,9 +45,6 @@ class Responding:
     classes : sequence, (n,), optional
         Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
         Under `Pooled` of several parts they are needed, each within one part.
-    records : sequence of record ids, (n,), optional
-        The drawn record of each draw, if records repeat. The variance then allows for draws that are resolved
-        together.
     begun : sequence of bool, (n,), optional
         False for draws that nobody has tried to resolve, and that chance alone left out.
 
@@ -169,20 +56,19 @@ class Responding:
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> design = Responding(eb.UniformRecords(["x", "y", "y"]), [True, True, False, True])
     >>> design.expand(units).weight.round(3)
-    array([0.667, 1.333, 1.333])
+    array([1.143, 1.73 ])
     """
 
     design: Design
     resolved: Sequence[bool] | BoolArray
     classes: Sequence[Any] | pd.Series | IntArray | None = None
-    records: Sequence[Any] | pd.Series | None = None
     begun: Sequence[bool] | BoolArray | None = None
 
     def __post_init__(self) -> None:
         said = "a design with unresolved draws is an object such as UniformRecords()"
         need_object(self.design, "expand", said)
         resolved = self._check_resolved()
-        given = {"drawn records": self.records, "marks of begun draws": self.begun, "classes": self.classes}
+        given = {"marks of begun draws": self.begun, "classes": self.classes}
         for what, values in given.items():
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
@@ -214,58 +100,88 @@ class Responding:
             raise DataError("resolved holds True or False for every draw, and True for one or more")
         return resolved
 
-    def expand(self, units: Units) -> Expansion:
-        base: Expansion = with_repeats(self.design).expand(units)
+    def expand(self, units: Units) -> DrawnUnits:
+        draws = self.design.expand(units)
         resolved = self._check_resolved()
-        n, r = len(resolved), base.unit.shape[-1]
-        variance = self._need_adjustable(base.variance)
+        n, r = len(resolved), len(draws.order)
+        known = draws.once or draws.df_lost > 1  # the chances of units, or of the parts of Pooled
+        rounds = self.design.rounds(units) if known and isinstance(self.design, HasRounds) else []
+        self._need_adjustable(draws, known=bool(rounds))
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
-        code, share = self._code_classes(resolved)
-        stratum = self._find_strata(variance, code, resolved)
-        weight = base.weight * r / n
-        if isinstance(self.design, Pooled):
-            weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
-        record = np.arange(n) if self.records is None else pd.factorize(pd.Series(list(self.records)))[0]
-        of_all = StratifiedDraws(stratum, variance.fpc)
-        responding = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
-        return replace(base, weight=weight / share, variance=responding)
+        code, drawn = self._code_classes(resolved)
+        of_draw = np.zeros(r, dtype=np.int64) if draws.stratum is None else draws.stratum
+        stratum = self._find_strata(of_draw, code, resolved)
+        code, resolved_of = code[resolved], np.bincount(code[resolved], minlength=len(drawn))
+        represented = (drawn / resolved_of)[code]
+        of_stratum = np.bincount(stratum, drawn)
+        if rounds:
+            expected = np.sum([n_t * one.p for n_t, one in zip(of_stratum, rounds, strict=True)], axis=0)
+            repeats = represented / expected[draws.order]
+        else:
+            repeats = draws.weight * (r / n) * represented
+        if not draws.once:
+            return count_classes(draws, repeats, code, stratum, drawn)
+        at = draws.order * len(drawn) + code
+        seen = np.bincount(at, np.ones(r), len(units) * len(drawn)).reshape(len(units), -1)
+        found = count_once(
+            draws.order,
+            [
+                _make_round(rounds[h], int(resolved_of[g]), drawn[g] / of_stratum[h], seen, stratum == h, g)
+                for g, h in enumerate(stratum.tolist())
+            ],
+            repeats,
+            code,
+        )
+        return replace(found, unreached=draws.unreached)
 
     def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
-        """Return the class of each draw, (n,), and the share r_g/n_g of that of each resolved draw, (r,)."""
+        """Return the class of each draw, (n,), and the number of draws of each class, (G,)."""
         classes = np.zeros(len(resolved)) if self.classes is None else pd.Series(list(self.classes))
         code, names = pd.factorize(classes)
-        drawn = np.bincount(code)
-        answered = np.bincount(code[resolved], minlength=len(drawn))
+        answered = np.bincount(code[resolved], minlength=len(names))
         said = "{n} classes hold no resolved draw, such as"
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
-        return code, (answered / drawn)[code[resolved]]
+        return code, np.bincount(code).astype(float)
 
-    def _need_adjustable(self, variance: Variance) -> StratifiedDraws:
-        """Return the variance, refusing designs whose weights cannot be adjusted draw by draw."""
+    def _need_adjustable(self, draws: DrawnUnits, known: bool) -> None:
+        """Refuse designs without `known` chances of units, and whose weights cannot be adjusted by draw."""
         name = type(self.design).__name__
-        if not isinstance(variance, StratifiedDraws):
+        if not known and (draws.once or draws.L is not None):
             raise DataError(
                 f"{name} takes no unresolved draws: resolve each draw, list draws with their repeats "
                 "(UniformRecords), or draw records with replacement"
             )
-        if variance.df_lost > 1 and not isinstance(self.design, Pooled):
+        if not known and draws.df_lost > 1:
             raise DataError(
                 f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
                 "strata are classes themselves"
             )
-        return variance
 
-    def _find_strata(self, variance: StratifiedDraws, code: IntArray, resolved: BoolArray) -> IntArray:
-        """Return the stratum of every draw, (n,): that of the resolved draws of its class."""
+    def _find_strata(self, of_draw: IntArray, code: IntArray, resolved: BoolArray) -> IntArray:
+        """Return the stratum of each class, (G,), which is that of its resolved draws `of_draw`."""
         of_class = np.full(int(code.max()) + 1, -1)
-        of_class[code[resolved]] = variance.stratum
-        if (mixed := of_class[code[resolved]] != variance.stratum).any():
+        of_class[code[resolved]] = of_draw
+        if (mixed := of_class[code[resolved]] != of_draw).any():
             raise DataError(
                 f"{int(mixed.sum())} draws share a class with draws of another part: classes lie within the "
                 "parts of Pooled"
             )
-        return np.asarray(of_class[code])
+        return of_class
+
+
+def _make_round(
+    one: Round, resolved: int, share: float, seen: FloatArray, inside: BoolArray, g: int
+) -> Round:
+    """Return the resolved draws of a class g as a round of draws among what the class holds.
+
+    `share`: of the draws of its round; `seen` (units, G): resolved draws of units by class; `inside` (G,):
+    classes of the same round. The share of a unit that is in a class is that of its resolved draws.
+    """
+    of_unit = seen[:, inside].sum(axis=1)
+    part = np.divide(seen[:, g], of_unit, out=np.full(len(seen), share), where=of_unit > 0)
+    population = None if one.population is None else int(np.rint(one.population * share))
+    return Round(resolved, one.p * part / share, population)
 
 
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:

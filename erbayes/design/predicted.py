@@ -38,6 +38,8 @@ class ByPredictedSize(DrawnWithReplacement):
         The unit of each drawn record, with repeats. By default each labelled unit is one draw.
     drawn_from : KnownTotals, optional
         Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+    repeats : bool
+        True if each draw counts as often as it was made (see `WithRepeats`).
 
     Raises
     ------
@@ -56,6 +58,7 @@ class ByPredictedSize(DrawnWithReplacement):
     probability: ClusterSum
     draws: Ids | None = None
     drawn_from: KnownTotals | None = None
+    repeats: bool = False
 
     def selection_probabilities(self, units: Units) -> FloatArray:
         total = self._find_known(units).total(self.probability)

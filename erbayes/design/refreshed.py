@@ -19,8 +19,8 @@ from .strata import Pooled
 def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     """Return the design of labels of an old release and of further draws among the records that came since.
 
-    A draw of an entity with f of the F old records and a of the A new ones has weight 1/(n f/F + m a/A), for
-    n draws among the old records and m among the new ones.
+    An entity with f of the F old records and a of the A new ones counts once, with weight 1/π for its chance
+    π = 1 - (1 - f/F)^n (1 - a/A)^m, for n draws among the old records and m among the new ones.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     >>> design = top_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}, labels)
     >>> eb.Sample(units, design).expansion.weight.round(2)
-    array([0.75, 0.75, 1.5 , 1.5 ])
+    array([1.12, 1.8 , 1.8 ])
     """
     known = Clustering.of(labels, "labels")
     nothing = pd.Index([])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
@@ -20,8 +20,8 @@ from ..metrics.unseen import UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
-from .contract import Design, Expansion, WithRepeats, counts_once, draws_records, with_repeats
-from .variance import StratifiedDraws
+from .contract import Design, draws_records
+from .draws import DrawnUnits
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
@@ -38,7 +38,7 @@ class Sample(Pictured):
         As `erbayes.measure` returns them.
     design : Design
         Refuses units that do not fit it with a `DataError`.
-    expansion : Expansion, optional
+    expansion : DrawnUnits, optional
         Draws, their weights and their variance, by default those that the design makes from the units.
     looks : Looks, optional
         What a look at some clusters of a heap in the predicted sizes has shown (see `alarms`). A prediction
@@ -55,14 +55,14 @@ class Sample(Pictured):
     picture: ClassVar[str] = "balance"
     units: Units
     design: Design
-    expansion: Expansion
+    expansion: DrawnUnits
     looks: Looks | None
 
     def __init__(
         self,
         units: Units,
         design: Design,
-        expansion: Expansion | None = None,
+        expansion: DrawnUnits | None = None,
         looks: Looks | None = None,
     ) -> None:
         need_units(units)
@@ -73,8 +73,6 @@ class Sample(Pictured):
             if expansion is None and (units.known is None or find_heap(units.known) is None):
                 raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
         expansion = expansion or design.expand(units)
-        # how draws are counted is in the expansion; chances, and all else, are those of the design itself
-        design = design.design if isinstance(design, WithRepeats) else design
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "expansion", expansion)
@@ -85,12 +83,11 @@ class Sample(Pictured):
         return Sample(units, self.design, self.expansion, self.looks)
 
     def __repr__(self) -> str:
-        draws = " x ".join(map(str, self.expansion.unit.shape))
-        return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
+        return f"Sample({len(self)} draws of {self.units!r} by {type(self.design).__name__})"
 
     def __len__(self) -> int:
         """Return the number of draws."""
-        return int(self.expansion.unit.shape[-1])
+        return len(self.expansion.order)
 
     def table(self) -> pd.DataFrame:
         """Return `facts` as a table; that of `units` has a row per unit."""
@@ -110,8 +107,8 @@ class Sample(Pictured):
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
         facts = {
-            "design": _describe_design(self.design) + self._say_repeats(),
-            "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
+            "design": _describe_design(self.design),
+            "draws": f"{len(self):,}",
             "labelled units": f"{len(units):,} {kind}",
             "labelled records": f"{int(units.n.sum()):,}",
             "the largest unit": f"{int(units.size.max()):,} records",
@@ -127,30 +124,21 @@ class Sample(Pictured):
             facts["the prediction"] = str(units.known)
         return facts
 
-    def _say_repeats(self) -> str:
-        """Return that draws count as often as they were made, where they need not."""
-        repeats = isinstance(self.expansion.variance, StratifiedDraws) and self.units.population is not None
-        return ", with repeats" if repeats and counts_once(self.design) else ""
-
     def _repr_html_(self) -> str:
         rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
         return f"Sample<table>{''.join(rows)}</table>"
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
-        """Return the contribution of each draw to each total, weight times column, (..., n, k)."""
+        """Return the contribution of each row of draws to each total, weight times column, (k, c)."""
         for column in columns:
             self.expansion.need_reached(column)
         return np.asarray(self.units.values(columns)[self.expansion.unit] * self.expansion.weight[..., None])
 
     @cached_property
     def with_repeats(self) -> Sample:
-        """This sample with each draw counted as often as it was made, as bootstraps and bets need them."""
-        design, unit = with_repeats(self.design), self.expansion.unit
-        if design is self.design:
-            return self
-        expand = getattr(design, "expand_draws", None)
-        counted = expand(self.units, unit) if expand else design.expand(self.units)
-        return Sample(self.units, self.design, counted, self.looks)
+        """This sample with each draw counted as often as it was made, as bets need them."""
+        counted = self.expansion.count_each()
+        return self if counted is self.expansion else Sample(self.units, self.design, counted, self.looks)
 
     @cached_property
     def fits(self) -> dict[Any, Any]:
@@ -198,7 +186,7 @@ class Sample(Pictured):
         known, unreached = self.units.population, self.expansion.unreached
         if known is None or (unreached is not None and unreached.column(RECORDS).any()):
             return None
-        number, variance = self.units.total(PREDICTED_LINKS), self.expansion.variance
+        number, variance = self.units.total(PREDICTED_LINKS), self.expansion
         z = self.contributions([PREDICTED_LINKS, RECORDS])
         links, records = np.moveaxis(z.sum(axis=-2), -1, 0)[..., None]
         estimate = (known * links / records)[..., 0]
@@ -249,6 +237,35 @@ class Sample(Pictured):
         return self.units.total(total.column)
 
 
+class Batch(Sample):
+    """Many samples from one population, which a study fits in one call: results have a leading axis.
+
+    `samples`: each of them, with all units of the population.
+    """
+
+    samples: Sequence[Sample]
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        Sample.__init__(self, samples[0].units, samples[0].design, samples[0].expansion)
+        object.__setattr__(self, "samples", samples)
+
+    @classmethod
+    def of(cls, units: Units, design: Any, unit: IntArray) -> Batch:
+        """Return samples of draws, whose units are at the positions `unit`, (samples, n)."""
+        samples = []
+        for drawn in unit:
+            own = replace(design, draws=units.ids[drawn]) if getattr(design, "draws", ()) is None else design
+            samples.append(Sample(units, own, design.expand_draws(units, drawn)))
+        return cls(samples)
+
+    @cached_property
+    def with_repeats(self) -> Sample:
+        return Batch([one.with_repeats for one in self.samples])
+
+    def certain(self, metrics: Sequence[Metric]) -> FloatArray:
+        return np.stack([one.certain(metrics) for one in self.samples])
+
+
 def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: FloatArray) -> FloatArray:
     """Return the values of a metric at the worst and the best totals of its family, (..., 2), in order."""
     columns = [c.column if isinstance(c, Known) else c for c in metric.columns]
@@ -288,5 +305,7 @@ def _describe_design(design: Any) -> str:
         return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
 
     values = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
-    parameters = ", ".join(f"{name}={shown(value)}" for name, value in values.items() if value is not None)
+    parameters = ", ".join(
+        f"{name}={shown(value)}" for name, value in values.items() if value is not None and value is not False
+    )
     return f"{type(design).__name__}({parameters})"

@@ -14,18 +14,18 @@ from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.ids import as_index
 from ..units.units import Units
-from .contract import Expansion, IndependentDraws
+from .contract import IndependentDraws
 from .drawn import (
     FPC,
-    make_unreached,
+    expand_rounds,
+    list_draws,
     need_fpc,
     need_room,
-    refuse_unreachable,
     series_by_id,
     unbiased_fpc,
     unit_of_draws,
 )
-from .variance import StratifiedDraws
+from .draws import DrawnUnits, Round, count_each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class Stratified:
 
     depends_on_labels: ClassVar[bool] = False
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         rule = member(self.single_unit, SingleUnit, "single_unit")
         codes, names = self._code_strata(units)
         n, T = np.bincount(codes), self._find_sizes(names)
@@ -81,8 +81,8 @@ class Stratified:
             # a stratum that is drawn completely adds no variance, whatever the fpc
             [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST)
-        return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
+        unit, adjust = np.arange(len(units)), rule is SingleUnit.ADJUST
+        return count_each(unit, (T / n)[codes], codes, fpc, adjust=adjust)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
         """Return the stratum of each unit, (units,), and the names of strata that have one."""
@@ -112,15 +112,17 @@ class Stratified:
 class Pooled:
     """Independent draws of several parts, such as strata of records or rounds, pooled.
 
-    Each part draws with replacement and with probabilities of its own. A draw of a unit, which may be drawn
-    in every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its probability at
-    one of them.
+    A unit may be drawn in every part. It counts once, with weight 1/π_c, π_c = 1 - Π_t (1 - p_c^(t))^n_t, for
+    its chance p_c^(t) at each of the n_t draws of part t. Under `WithRepeats` each draw counts, with weight
+    1/Σ_t n_t p_c^(t).
 
     Parameters
     ----------
     parts : sequence of designs
-        Designs with replacement whose selection probabilities are known (`IndependentDraws`):
-        `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each with its `draws`, two or more.
+        Designs whose selection probabilities are known (`IndependentDraws`): `UniformRecords`,
+        `ByPredictedSize` or `KnownSelection`, each with its `draws`.
+    repeats : bool
+        True if each draw counts as often as it was made (see `WithRepeats`).
 
     Examples
     --------
@@ -128,11 +130,12 @@ class Pooled:
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> first = eb.UniformRecords(["x", "y"])
     >>> second = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
-    >>> eb.design.Pooled([first, second]).expand(units).weight
-    array([0.5, 1. , 0.5, 0.5])
+    >>> eb.design.Pooled([first, second]).expand(units).weight.round(3)
+    array([1.067, 1.463])
     """
 
     parts: Sequence[IndependentDraws]
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.parts, IndependentDraws) or not isinstance(self.parts, Sequence) or not self.parts:
@@ -147,37 +150,24 @@ class Pooled:
             if part.draws is None:
                 raise DataError(f"{type(part).__name__} in a pool needs its draws")
 
+    def rounds(self, units: Units) -> list[Round]:
+        return [one for part in self.parts for one in part.rounds(units) if one.draws]
+
     def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the expected number of draws of each unit, (units,), over that of all draws."""
-        n = np.array([len(part.draws) for part in self.parts])
-        p = np.array([part.selection_probabilities(units) for part in self.parts])
-        return np.asarray(n @ p / n.sum())
+        rounds = self.rounds(units)
+        expected = np.sum([one.draws * one.p for one in rounds], axis=0)
+        return np.asarray(expected / sum(one.draws for one in rounds))
 
-    def _list_draws(self, units: Units) -> list[pd.Index]:
-        """Return the draws of each part, without those of omitted units."""
-        draws = [as_index(part.draws) for part in self.parts]
-        return [of_part[~of_part.isin(units.omitted)] for of_part in draws]
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        """Return the sizes of predicted clusters whose records no part draws."""
+        drawn = [part for part in self.parts if len(list_draws(units, part.draws))]
+        return np.array(
+            sorted(set.intersection(*(set(part.undrawn_sizes(units).tolist()) for part in drawn)))
+        )
 
-    def expected(self, units: Units, n: IntArray) -> FloatArray:
-        """Return the expected draws of each unit, (units,), if the parts that have draws had n."""
-        draws = np.array([len(of_part) for of_part in self._list_draws(units)])
-        draws[draws > 0] = n
-        return np.asarray(draws @ np.array([part.selection_probabilities(units) for part in self.parts]))
-
-    def expand(self, units: Units) -> Expansion:
-        draws = self._list_draws(units)
-        n = np.array([len(of_part) for of_part in draws])
-        if (n == 1).any():
-            raise DataError(
-                f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
-            )
-        unit = unit_of_draws(units, [unit for of_part in draws for unit in of_part])
-        parts = np.flatnonzero(n)
-        expected = self.expected(units, n[parts])
-        refuse_unreachable(expected, unit, units)
-        stratum = np.repeat(np.arange(len(parts)), n[parts])
-        # a size has probability 0 only if no part draws it
-        never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))
-        variance = StratifiedDraws(stratum, np.ones(len(parts)))
-        unreached = make_unreached(np.array(sorted(never)), units)
-        return Expansion(unit, 1 / expected[unit], True, variance, unreached)
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, [unit for part in self.parts for unit in as_index(part.draws)])
+        rounds = self.rounds(units)
+        stratum = np.repeat(np.arange(len(rounds)), [one.draws for one in rounds])
+        return expand_rounds(units, unit, rounds, self.undrawn_sizes(units), self.repeats, stratum)

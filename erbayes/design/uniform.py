@@ -11,18 +11,18 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, whole
 from ..metrics.columns import RECORDS
 from ..units.units import Units
-from .contract import Expansion
 from .drawn import (
     FPC,
     Ids,
-    expand_once,
+    expand_rounds,
+    find_theta,
+    list_draws,
     need_distinct,
     need_frame,
-    single_stratum,
     unbiased_fpc,
     unit_of_draws,
 )
-from .variance import DistinctDraws
+from .draws import DrawnUnits, Round, count_each, count_once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,11 @@ class UniformRecords:
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
     records : int, optional
-        Number of records that were drawn from, if a prediction of more records is to be refused.
+        Number N of records that were drawn from, by default those of the prediction. It may be larger than
+        theirs, and a prediction of more records is refused. If labelled records are missing in the
+        prediction, N is that of the prediction, as sizes are.
+    repeats : bool
+        True if each draw counts as often as it was made (see `WithRepeats`).
 
     Raises
     ------
@@ -54,13 +58,14 @@ class UniformRecords:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> eb.UniformRecords(draws=["x", "x", "y"]).expand(units).weight.round(3)
-    array([1.143, 0.   , 1.73 ])
+    array([1.143, 1.73 ])
     """
 
     draws: Ids | None = None
     population: int | None = None
     fpc: FPC = unbiased_fpc
     records: int | None = None
+    repeats: bool = False
 
     depends_on_labels: ClassVar[bool] = True
     without_repeats: ClassVar[bool] = False
@@ -72,14 +77,28 @@ class UniformRecords:
     def selection_probabilities(self, units: Units) -> FloatArray:
         if self.population is not None:
             raise DataError("draws without replacement have no chance of one draw: omit population")
-        if units.population is None:
+        return self._find_chances(units)
+
+    def _find_chances(self, units: Units) -> FloatArray:
+        if (records := self._find_records(units)) is None:
             raise NotIdentified("the number of records is not known: use Missing.OMIT")
-        return np.asarray(units.size / units.population)
+        return np.asarray(units.size / records)
+
+    def _find_records(self, units: Units) -> float | None:
+        """Return N, None if it is not known."""
+        return units.population if self.records is None or units.unmatched else float(self.records)
+
+    def rounds(self, units: Units) -> list[Round]:
+        return [self._make_round(units, len(list_draws(units, self.draws)))]
+
+    def _make_round(self, units: Units, draws: int) -> Round:
+        p, records = self._find_chances(units), self._find_records(units)
+        return Round(draws, p, None if self.population is None or records is None else int(records))
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
         return np.empty(0)
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         need_frame(self.population, units, "population")
         need_frame(self.records, units, "records")
         frame, known = self.population, units.population
@@ -90,21 +109,15 @@ class UniformRecords:
             )
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        records, n = units.population, unit.shape[-1]
-        if records is None or self.fpc is not unbiased_fpc:
-            return self.expand_repeats(units, unit)
-        drawn_from = None if self.population is None else int(records)
-        return expand_once(units, unit, units.size / records, n, drawn_from)
-
-    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion with each draw counted as often as it was made."""
-        records, n = units.population, unit.shape[-1]
+    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
+        """Return draws of the units at the positions `unit`, (n,)."""
+        records, n = self._find_records(units), len(unit)
+        if records is not None and self.fpc is unbiased_fpc and not self.repeats:
+            return expand_rounds(units, unit, [self._make_round(units, n)])
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
-        variance = single_stratum(n, self.population, self.fpc)
-        return Expansion(unit, weight, records is not None, variance)
+        theta = find_theta(n, self.population, self.fpc)
+        return count_each(unit, weight, fpc=theta, absolute=records is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +149,8 @@ class DistinctEntities:
     fixed_size: ClassVar[bool] = False
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        return DistinctDraws(np.minimum(size / self._find_records(units), 1), self.draws).inclusion
+        p = np.minimum(size / self._find_records(units), 1)
+        return np.asarray(-np.expm1(Round(self.draws, p).log_missed(p)))
 
     def _find_records(self, units: Units) -> int:
         if self.records is not None:
@@ -145,14 +159,14 @@ class DistinctEntities:
             raise DataError("the number of records is not known: pass records=")
         return int(units.known.total(RECORDS))
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         if whole(self.draws, "draws", 0) < len(units):
             raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
         need_frame(self.records, units, "records")
         records, size = self._find_records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
-        return expand_once(units, np.arange(len(units)), size / records, self.draws)
+        return count_once(np.arange(len(units)), [Round(self.draws, size / records)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,14 +214,13 @@ class UniformClusters:
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return np.ones_like(size)
 
-    def expand(self, units: Units) -> Expansion:
+    def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
         return self.expand_draws(units, unit)
 
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        n = unit.shape[-1]
-        variance = single_stratum(n, self.population, self.fpc)
-        total = 1 if self.population is None else self.population
-        return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)
+    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
+        """Return draws of the units at the positions `unit`, (n,)."""
+        n, known = len(unit), self.population is not None
+        weight = np.full(n, (1 if self.population is None else self.population) / n)
+        return count_each(unit, weight, fpc=find_theta(n, self.population, self.fpc), absolute=known)

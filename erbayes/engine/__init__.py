@@ -1,7 +1,7 @@
 """Engines: each turns a sample into uncertain metrics.
 
     Taylor()(sample, metrics)
-    Resampled(RaoWu(), replicates=4000)(sample, metrics, rng=1)
+    Resampled(replicates=4000)(sample, metrics, rng=1)
 
 Studies, reports, comparisons and sensitivity analyses take all of them. They also take functions of users
 with the same arguments (see `Engine`).
@@ -15,7 +15,6 @@ from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import PooledDraws
 from .replicates import BCa, Resampled, bootstrap
-from .schemes import RaoWu
 from .several_engines import side_by_side
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "Naive",
     "P_naive",
     "PooledDraws",
-    "RaoWu",
     "Resampled",
     "Taylor",
     "betting",

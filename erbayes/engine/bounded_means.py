@@ -29,9 +29,8 @@ import pandas as pd
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
 from ..design.contract import IndependentDraws, SelectedBySize
-from ..design.known import WeightedRecords
-from ..design.sample import Sample
-from ..design.variance import StratifiedDraws
+from ..design.known import KnownSelection, WeightedRecords
+from ..design.sample import Batch, Sample
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
 from ..metrics.intervals import check_level
@@ -244,7 +243,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     total = _find_known_per(sample, metric)
     if total is None:
         return np.inf
-    if isinstance(design, IndependentDraws):
+    if isinstance(design, IndependentDraws) and not isinstance(design, KnownSelection):
         # a single record in a cluster of the size with the largest share is the worst case
         single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -260,14 +259,17 @@ def _lists_draws(sample: Sample) -> bool:
         design = design.design
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
     listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None
-    return listed or sample.expansion.unit.ndim > 1
+    return listed
 
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
+    if isinstance(sample, Batch):
+        of_each = [draws_of(one, metric) for one in sample.samples]
+        return np.stack([found for found, _ in of_each]), np.stack([found for _, found in of_each])
     sample, design = sample.with_repeats, type(sample.design).__name__
-    variance = sample.expansion.variance
-    if not isinstance(variance, StratifiedDraws) or len(variance.fpc) > 1 or variance.fpc[0] < 1:
+    draws = sample.expansion
+    if draws.once or draws.L is not None or draws.df_lost > 1 or (draws.unseen < 1).any():
         raise NotIdentified(
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"

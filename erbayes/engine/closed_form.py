@@ -22,7 +22,7 @@ def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: i
     """Return metrics of all samples in order, with covariances from the shared draws."""
     fits = [fit_sample(sample, metrics) for sample in samples]
     effects = np.hstack([fit.effects for fit in fits])
-    cov = samples[0].expansion.variance.covariance(effects)
+    cov = samples[0].expansion.covariance(effects)
     return stacked([fit.estimates if order > 1 else fit.plain for fit in fits], cov)
 
 

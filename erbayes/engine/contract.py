@@ -31,7 +31,7 @@ class Engine(Protocol):
 
     >>> import erbayes as eb
     >>> def on_distinct(sample, metrics, rng=None):
-    ...     design = eb.DistinctEntities(len(sample.expansion.unit))
+    ...     design = eb.DistinctEntities(len(sample))
     ...     return eb.engine.taylor(eb.Sample(sample.units, design), metrics).apply(metrics)
     >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
     >>> on_distinct(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from ..design.variance import Variance
+from ..design.draws import DrawnUnits
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
 from ..metrics.unseen import by_component
@@ -46,7 +46,7 @@ class Effects:
     varying: int | None = None
 
     @classmethod
-    def of(cls, contributions: FloatArray, slopes: FloatArray, variance: Variance) -> Self:
+    def of(cls, contributions: FloatArray, slopes: FloatArray, variance: DrawnUnits) -> Self:
         """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c)."""
         residual = variance.residuals(contributions) @ slopes
         change, varying = np.zeros_like(residual), None
@@ -113,7 +113,7 @@ class ControlVariate:
         control: Effects,
         reach: FloatArray,
         usable: BoolArray,
-        variance: Variance,
+        variance: DrawnUnits,
         shared: FloatArray | None = None,
     ) -> Self:
         """Choose weights where `usable`, (k,), and compute what they leave.

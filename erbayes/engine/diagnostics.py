@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtrc
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import IndependentDraws, SizeDependentWeights, draws_records
+from ..design.contract import SizeDependentWeights, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import (
@@ -57,15 +56,6 @@ half a unit of their third decimal."""
 MISSED = 0.01
 """Chance to miss all clusters larger than those that draws touch, up to which it does not explain that they
 are missed. It is one sound sample in a hundred."""
-TOO_OFTEN = 5.0
-"""Expected units with more draws than records, above which a sample with none was not drawn with replacement.
-
-It found all such samples of half and of three quarters of the records of nine populations, and none in 1,080
-that were drawn with replacement.
-"""
-NO_REPEATS = 0.001
-"""Chance of draws without a repeat up to which repeats count as dropped. It is one sound sample in a
-thousand, because this fault needs no other sign."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful, by convention."""
 
@@ -183,7 +173,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
         "missing": units.size - units.n[main],
         "wrong": units.m[main] - units.n[main],
         "foreign_links": np.bincount(units.unit, foreign, len(units)),
-        "draws": np.bincount(expansion.unit, minlength=len(units)),
+        "draws": np.bincount(expansion.order, minlength=len(units)),
         "influence": np.bincount(expansion.unit, effect, len(units)),
         "variance_share": np.divide(squares, squares.sum(), out=np.zeros(len(units)), where=squares > 0),
     }
@@ -226,9 +216,9 @@ def alarms(
     ['A single draw gives no variance: label more units.']
     """
     fitted = fit_sample(sample, metrics)
-    if sample.expansion.variance.census:
+    if sample.expansion.census:
         return _warn_left_out(sample)
-    if len(sample.expansion.unit) == 1:
+    if len(sample) == 1:
         single = Sentence("A single draw gives no variance: label more units.", Grade.FAULT)
         return [single, *_warn_left_out(sample)]
     intervals = fitted.estimates.table() if printed is None else printed
@@ -243,8 +233,7 @@ def alarms(
         *_warn_heap(fitted, intervals),
         *out_of_balance(sample, metrics, excused),
         *_warn_unresolved(sample),
-        *_warn_repeats_dropped(sample),
-        *_warn_undeclared(sample),
+        *_warn_records(sample),
         *_warn_entities_of_one(sample),
         *_warn_left_out(sample),
     ]
@@ -315,7 +304,7 @@ def say_seen_caps(sample: Sample) -> list[str]:
     units, known = sample.units, sample.units.known
     if known is None or not units.by_entity or draws_records(sample.design):
         return []
-    if sample.expansion.variance.census or find_heap(known) is not None:
+    if sample.expansion.census or find_heap(known) is not None:
         return []
     if (seen := find_seen_caps(known)) is None:
         return ["The predicted sizes would not show whether the matcher caps its clusters"]
@@ -338,36 +327,62 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, remedy, Remedy.RECORDS)]
 
 
-def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:
-    """Return the alarm of repeats that were to be expected, and that the labels do not show."""
-    repeats = _count_expected_repeats(sample)
-    # pairs of draws of one unit are about independent, so that none has the chance of Poisson
-    if np.exp(-repeats) > NO_REPEATS:
-        return []
-    remedy = Remedy.DISTINCT if isinstance(sample.design, UniformRecords) else Remedy.EVERY_DRAW
-    what = (
-        f"About {repeats:.0f} pairs of draws of different records of one unit were to be expected and the "
-        "labels show none: repeats were dropped, or the prediction is not the population that was sampled"
-    )
-    return [Sentence(what, Grade.FAULT, remedy)]
+def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
+    """Return the estimated number of records of units that count once, its error, and the number N itself.
+
+    Σ N_c/π_c is unbiased for N, if draws are as the design says. None if the design has no such chances.
+    """
+    draws, design, units = sample.expansion, sample.design, sample.units
+    while hasattr(design, "design"):
+        design = design.design
+    if not draws.once or draws.theta is None or draws.L is not None or units.population is None:
+        return None
+    if draws.unreached is not None and draws.unreached.column(RECORDS).any():
+        return None
+    N = getattr(design, "records", None)
+    N = float(units.population if N is None or units.unmatched else N)
+    size = units.size[draws.unit]
+    estimate = float(draws.weight @ size)
+    # the variance among N records, of which a row stands for as many units as its weight says: the unbiased
+    # one is near 0 for draws without a repeat, whatever their number
+    y = draws.weight**2 * size * (N / estimate)
+    pi = np.asarray(draws.A.T @ (1 - draws.unseen) / draws.A.sum(axis=0))
+    joint = draws.G * np.outer(pi, pi) / (1 - draws.G)
+    sums = draws.A.T @ y
+    within = draws.unseen - np.asarray(draws.A @ np.diag(joint)) * draws.weight
+    variance = float(sums @ joint @ sums + (y * size) @ within)
+    return estimate, float(np.sqrt(max(variance, 0.0))), N
 
 
-def _warn_undeclared(sample: Sample) -> list[Sentence]:
-    """Return the alarm of draws without replacement that the design takes for draws with replacement."""
-    units, unit, design = sample.units, sample.expansion.unit, sample.design
-    if not isinstance(design, UniformRecords) or design.population is not None or units.population is None:
+def _warn_records(sample: Sample) -> list[Sentence]:
+    """Return the alarm of draws that are not from N records, or not independent, by the records they tell."""
+    found = _estimate_records(sample)
+    if found is None or abs(found[0] - found[2]) <= ERRORS * found[1] + ROUNDING * found[2]:
         return []
-    often, size = np.bincount(unit, minlength=len(units)), units.size
-    chance = np.minimum(size / units.population, 1)
-    expected = bdtrc(np.minimum(size, len(unit)), len(unit), chance)  # P(more draws than records)
-    number = float((expected / -np.expm1(len(unit) * np.log1p(-chance))).sum()) if (chance < 1).all() else 0.0
-    if (often > size).any() or number <= TOO_OFTEN:
-        return []
+    estimate, error, N = found
     what = (
-        f"No entity was drawn more often than it has records, although about {number:.0f} were to be "
-        "expected: records seem to be drawn without replacement, and intervals are too short"
+        f"By the units that draws have found, they are from {estimate:,.0f} records (se {error:,.0f}), not "
+        f"from the {N:,.0f} of the prediction: "
     )
-    return [Sentence(what, Grade.FAULT, Remedy.DISTINCT)]
+    if estimate < N:
+        what += "too few different units, so that draws are listed more than once, or units were left out"
+        return [Sentence(what, Grade.FAULT)]
+    what += "repeats were dropped, no record could be drawn twice, or more records could be drawn"
+    uniform = isinstance(sample.design, UniformRecords)
+    remedies = (Remedy.DISTINCT, Remedy.MORE_RECORDS) if uniform else (Remedy.EVERY_DRAW,)
+    return [Sentence(what, Grade.FAULT, *remedies)]
+
+
+def say_what_would_show(sample: Sample) -> list[str]:
+    """Return what alarms of the draws and of the prediction would have found, where they found nothing."""
+    said, found = say_seen_caps(sample), _estimate_records(sample)
+    if found is not None and found[1] > 0:
+        most = found[2] + ERRORS * found[1]
+        said.append(
+            f"Draws from {most:,.0f} records or more, with the {found[2]:,.0f} of the prediction among them, "
+            "would have raised an alarm, as draws of half of the records without replacement do"
+        )
+    return said
 
 
 def _warn_entities_of_one(sample: Sample) -> list[Sentence]:
@@ -439,7 +454,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
     by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
     chance = design.probability if isinstance(design, ByPredictedSize) else by_unit
-    missed = (1 - float(sample.unreached_share(chance))) ** len(sample.expansion.unit)
+    missed = (1 - float(sample.unreached_share(chance))) ** len(sample)
     return float(sample.unreached_links) if missed > MISSED else 0.0
 
 
@@ -482,23 +497,3 @@ def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
     by_entity = isinstance(sample.design, SizeDependentWeights) and not draws_records(sample.design)
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE
-
-
-def _count_expected_repeats(sample: Sample) -> float:
-    """Return the expected pairs of draws of two records of one unit if no unit was drawn twice; else 0.
-
-    It is C2(n) Σ_c (p_c² - Σ_i p_i²) for the chances p_c of units and p_i of their records. A record drawn
-    twice does not count, since draws without replacement have none.
-    """
-    unit, design, units = sample.expansion.unit, sample.design, sample.units
-    if not isinstance(design, IndependentDraws) or getattr(design, "population", None) is not None:
-        return 0.0
-    if units.population is None or len(np.unique(unit)) < len(unit):
-        return 0.0
-    # records of a unit have equal chances unless they depend on the predicted size
-    chance = design.probability if isinstance(design, ByPredictedSize) else RECORDS
-    squares = ClusterSum("squares", lambda m: chance.phi(m) ** 2).count(units)
-    other = 1 - squares[unit] / chance.count(units)[unit] ** 2
-    # the mean over draws estimates a sum over units with weights p_c, since a unit is drawn with chance p_c
-    p = design.selection_probabilities(units)[unit]
-    return float(len(unit) * (len(unit) - 1) / 2 * (p * other).mean())

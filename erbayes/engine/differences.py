@@ -84,7 +84,7 @@ def subtract(
         return PooledDifferences.of(drawn, move(joint.closed, samples), joint, change != 0)
     if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
         return drawn
-    fit = move(joint.fit, [sample.with_repeats for sample in samples])
+    fit = move(joint.fit, samples)
     unseen = Unseen(certain=fit.unseen.certain)
     return replace(drawn, centre=fit.mean, unseen=unseen, fit=fit, moving=fit.moves.moving)
 
@@ -92,7 +92,7 @@ def subtract(
 def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
     certain = _find_certain_ends(first, second, shared)
-    variance, effective = first.draws.sample.expansion.variance, difference.unseen.effective
+    variance, effective = first.draws.sample.expansion, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
     theta = np.maximum(first.draws.unseen_shares, second.draws.unseen_shares)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
-from ..design.sample import Sample, need_sample
+from ..design.sample import Batch, Sample, need_sample
 from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
 from ..metrics.totals import Totals
@@ -54,25 +54,28 @@ class Fitted:
     @cached_property
     def totals(self) -> Totals:
         """The totals, with the covariance of the design."""
-        sample, Z = self.sample, self.contributions
-        k, size, batch = len(self.counted), len(self.counted) + len(self.known), Z.shape[:-2]
-        variance = sample.expansion.variance
-        cov, moment, missing = np.zeros((3, *batch, size, size))
-        cov[..., :k, :k] = variance.covariance(variance.residuals(Z))
-        moment[..., :k, :k] = np.swapaxes(Z, -1, -2) @ Z
-        missing[..., :k, :k] = np.swapaxes(Z, -1, -2) @ (Z * (variance.unseen / variance.repeated)[..., None])
-        mean, unseen = np.zeros((2, *batch, size))
-        mean[..., :k] = Z.sum(axis=-2)
-        unseen[..., :k] = np.einsum("...n,...nk->...k", variance.unseen, Z)
-        mean[..., k:] = [sample.known(t) for t in self.known]
-        n = np.count_nonzero(sample.expansion.weight, axis=-1)
+        if isinstance(self.sample, Batch):
+            of_each = [Fitted(one, self.metrics).totals for one in self.sample.samples]
+            names = "mean", "cov", "moment", "missing", "df_per_draw", "unseen", "unreached_share"
+            stacked: Any = {name: np.stack([getattr(one, name) for one in of_each]) for name in names}
+            return replace(of_each[0], **stacked)
+        sample, draws, Z = self.sample, self.sample.expansion, self.contributions
+        k, size, n = len(self.counted), len(self.counted) + len(self.known), len(draws.unit)
+        cov, moment, missing = np.zeros((3, size, size))
+        cov[:k, :k] = draws.covariance(draws.residuals(Z))
+        moment[:k, :k] = Z.T @ Z
+        missing[:k, :k] = Z.T @ (Z * (draws.unseen / draws.repeated)[:, None])
+        mean, unseen = np.zeros((2, size))
+        mean[:k] = Z.sum(axis=0)
+        unseen[:k] = draws.unseen @ Z
+        mean[k:] = [sample.known(t) for t in self.known]
         return Totals(
             names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
             mean=mean,
             cov=cov,
             moment=moment,
             missing=missing,
-            df_per_draw=np.maximum(n - variance.df_lost, 0) / n,
+            df_per_draw=np.asarray(max(n - draws.df_lost, 0) / n),
             unseen=unseen,
             absolute=sample.expansion.absolute,
             pseudo_units=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
@@ -116,7 +119,7 @@ class Fitted:
     @cached_property
     def effects(self) -> FloatArray:
         """As `changes`, of the part of z that varies, which is less after calibration, (n draws, metrics)."""
-        residuals = self.sample.expansion.variance.residuals(self.contributions)
+        residuals = self.sample.expansion.residuals(self.contributions)
         return np.asarray(residuals @ self.slopes.T)
 
     @cached_property
@@ -134,7 +137,7 @@ class Fitted:
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
         totals = self.totals
-        change, scale = self.sample.expansion.variance.jackknife(self.contributions)
+        change, scale = self.sample.expansion.jackknife(self.contributions)
         replicates = totals.mean + np.pad(change, ((0, 0), (0, len(self.known))))
         rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
         replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors

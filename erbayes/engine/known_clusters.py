@@ -32,7 +32,7 @@ class ClosedForm:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`."""
         fits, moved = zip(*(_estimate(sample, metrics) for sample in samples), strict=True)
-        return stacked(fits, samples[0].expansion.variance.covariance(np.hstack(moved)))
+        return stacked(fits, samples[0].expansion.covariance(np.hstack(moved)))
 
 
 def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, FloatArray]:
@@ -50,7 +50,7 @@ def improve_counts(
 
     Components are these metrics, or None for another one.
     """
-    units, variance = sample.units, sample.expansion.variance
+    units, variance = sample.units, sample.expansion
     at = [j for j, metric in enumerate(metrics) if metric in COUNTED]
     if not at or not units.by_entity or units.population is None or variance.census:
         return found, moved
@@ -73,7 +73,7 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
     K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the
     share a_s of a draw in the records, and its entities v_s and predicted clusters x_s per record.
     """
-    units, expansion, variance = sample.units, sample.expansion, sample.expansion.variance
+    units, expansion, variance = sample.units, sample.expansion, sample.expansion
     columns = (units.column(c)[expansion.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
     (size, counted, clusters), N = columns, units.total(RECORDS)
     a = expansion.weight[:, None] * size / (expansion.weight @ size)

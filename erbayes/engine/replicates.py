@@ -1,20 +1,22 @@
-"""The bootstrap: replicates of metrics, and the kind of interval that needs them.
+"""The bootstrap: replicates of metrics under any design, and the kind of interval that needs them.
 
-Source: Efron (1987), JASA 82, 171-185 (BCa).
+Weights are multiplied by random numbers with mean 1, and with the covariance and the third moments that the
+design has, so that no replicate loses a unit. Sources: Beaumont and Patak (2012), International Statistical
+Review 80, 127-148; Efron (1987), JASA 82, 171-185 (BCa).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
-from .._internal.errors import DataError, NotIdentified, need_object, whole
+from .._internal.errors import DataError, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -24,7 +26,6 @@ from ..metrics.uncertain import Draws, Estimates, Normal
 from ..metrics.unseen import by_component
 from .closed_form import paired_taylor
 from .fitted import fit_sample
-from .schemes import CHUNK, RaoWu, Scheme
 
 FEWEST = 5.0
 """Draws that move a metric below which it has the interval of the closed form.
@@ -33,6 +34,8 @@ Coverage of good matchers was .59 to .76 without it, and is .96 to .99 (benchmar
 """
 ROUNDING = 1e-12
 """Effect of a draw that is rounding."""
+CHUNK = 2**18
+"""The number of multipliers in memory at a time, 2 MB, so that many replicates need little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,8 @@ class BCa:
 
     The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))),
     with z_a the normal quantile of a tail, z0 that of the share of replicates below the estimate, of which
-    those equal to it count by half, and A the acceleration (Efron 1987).
-
-    Raises
-    ------
-    NotIdentified
-        In `bounds`, if a metric is 0/0 without one of the draws.
+    those equal to it count by half, and A the acceleration, a sixth of the skewness that the design gives the
+    metric to first order (Efron 1987).
 
     Examples
     --------
@@ -65,13 +64,13 @@ class BCa:
         return isinstance(result, Bootstrap)
 
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
-        values, x = boot.flat, boot.fit.mean
+        values, x = boot.flat, boot.plain
         # replicates that equal the estimate count half: few draws give many of them
         below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
         # if all replicates are on one side, z0 would be infinite
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
         z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-        share = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
+        share = ndtr(z0[:, None] + z / (1 - boot.acceleration[:, None] * z))
         rank, ordered = np.arange(len(values)), np.sort(values.T)
         return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
 
@@ -94,9 +93,9 @@ class Replicates(Draws):
 
     @property
     def _few(self) -> BoolArray:
-        """Return which metrics few draws move, or all by the same, of those with values in all replicates,
-        (k,)."""
-        return ((self.moving < FEWEST) | (self.sd <= ROUNDING)) & ~np.isnan(self.mean)
+        """Return which metrics few draws move, or all by the same, or are 0/0 in a replicate, (k,)."""
+        spread = self.flat.std(axis=0)
+        return ((self.moving < FEWEST) | ~(spread > ROUNDING)) & ~np.isnan(self.fit.mean)
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Replicates:
         """As `Draws.contrast`, with the combinations of the closed form."""
@@ -110,36 +109,25 @@ class Replicates(Draws):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(Replicates):
-    """Bootstrap replicates of metrics, and of their totals, (1, B, k), not corrected for bias."""
+    """Bootstrap replicates of metrics, and of their totals, (1, B, k), not corrected for bias.
+
+    `plain`, `acceleration` (k,): estimates that are not corrected either, and a sixth of their skewness.
+    """
 
     kind: ClassVar[Kind] = BCa()
     totals: Draws
-    sample: Sample
-    metrics: tuple[Metric, ...] = by_component(0)
+    plain: FloatArray = by_component(0)
+    acceleration: FloatArray = by_component(0)
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Return the replicates without their sample. Their default intervals are equal-tailed."""
         given = self.names, self.values, self.support, self.centre, self.unseen
         return Replicates(*given, fit=self.fit, moving=self.moving)
 
-    def acceleration(self) -> FloatArray:
-        """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
-        replicates, _ = fit_sample(self.sample, self.metrics).left_out
-        lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
-        if lost.any():
-            names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
-            raise NotIdentified(
-                f"the acceleration of {names} is 0/0 if one draw is left out: use EqualTailed()"
-            )
-        u = replicates.mean(axis=0) - replicates
-        spread = np.sum(u**2, axis=0) ** 1.5
-        return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
-
 
 def bootstrap(
     sample: Sample,
     metrics: MetricLike = DEFAULT_METRICS,
-    scheme: Scheme | None = None,
     *,
     replicates: int = 4000,
     rng: Seed = None,
@@ -149,8 +137,6 @@ def bootstrap(
 
     Parameters
     ----------
-    scheme : Scheme, optional
-        The rule by which draws are resampled, `RaoWu` by default.
     replicates : int
         2 or more.
 
@@ -162,17 +148,15 @@ def bootstrap(
     Raises
     ------
     NotIdentified
-        If draws are not independent, if a stratum has a single draw, or if every metric is 0/0 in some
-        replicates.
+        If a metric is not identified.
 
     See Also
     --------
-    RaoWu : the default scheme.
     BCa : the default interval.
 
     References
     ----------
-    Rao and Wu (1988), JASA 83, 231-241.
+    Beaumont and Patak (2012), International Statistical Review 80, 127-148.
 
     Efron (1987), JASA 82, 171-185.
 
@@ -188,28 +172,37 @@ def bootstrap(
     pairwise-recall      0.44   0.42   0.47
     """
     need_sample(sample)
-    sample = sample.with_repeats
     replicates = whole(replicates, "replicates")
     if replicates < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
-    scheme = scheme or RaoWu()
-    need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
     metrics, rng = resolve_metrics(metrics), generator(rng)
-    fitted = fit_sample(sample, metrics)
-    counted, known = fitted.counted, fitted.known
-    Z = sample.contributions(counted)
-    variance = sample.expansion.variance
-    chunks = scheme.chunks(variance.independent, replicates, rng)
-    number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
-    sums = [variance.replicates(Z, r) for r in show_progress(chunks, number, "bootstrap", progress)]
-    constants = np.array([sample.known(t) for t in known])
-    values = np.hstack([np.vstack(sums), np.tile(constants, (replicates, 1))])
-    names = tuple(c.name for c in counted) + tuple(t.name for t in known)
+    fitted, draws = fit_sample(sample, metrics), sample.expansion
+    Z = draws.residuals(fitted.contributions)
+    rows = max(CHUNK // max(len(Z), 1), 1)
+    numbers = [min(rows, replicates - done) for done in range(0, replicates, rows)]
+    moved = [
+        (draws.multipliers(number, rng) - 1) @ Z
+        for number in show_progress(numbers, len(numbers), "bootstrap", progress)
+    ]
+    sums = fitted.contributions.sum(axis=0) + np.vstack(moved)
+    constants = np.array([sample.known(t) for t in fitted.known])
+    values = np.hstack([sums, np.tile(constants, (replicates, 1))])
+    names = tuple(c.name for c in fitted.counted) + tuple(t.name for t in fitted.known)
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
-    fit, draws = fitted.plain, totals.apply(metrics)
-    given = draws.names, draws.values, draws.support, fit.mean, fit.unseen
-    moving = _count_moving_draws(sample, metrics)
-    return Bootstrap(*given, fit=fit, moving=moving, totals=totals, sample=sample, metrics=metrics)
+    fit, found = fitted.estimates, totals.apply(metrics)
+    least, most = np.array(found.support).T
+    # a multiplier below 0 may take a share out of its range
+    values = np.clip(found.values, least, most)
+    third, second = draws.third @ fitted.effects**3, np.diagonal(fitted.plain.cov)
+    spread = np.maximum(second, 0) ** 1.5
+    return Bootstrap(
+        *(found.names, values, found.support, fit.mean, fit.unseen),
+        fit=fit,
+        moving=_count_moving_draws(sample, metrics),
+        totals=totals,
+        plain=fitted.plain.mean,
+        acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
+    )
 
 
 def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -223,17 +216,16 @@ def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray
 class Resampled:
     """The bootstrap, as an engine (see `bootstrap`)."""
 
-    scheme: Scheme = field(default_factory=RaoWu)
     replicates: int = 4000
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Bootstrap:
-        return bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
+        return bootstrap(sample, metrics, replicates=self.replicates, rng=rng, progress=False)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Replicates:
         """As `Paired.paired`, with the same multipliers for every sample."""
-        seed, samples = generator(rng), [sample.with_repeats for sample in samples]
+        seed = generator(rng)
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
-        fit = paired_taylor(samples, metrics, order=1)
+        fit = paired_taylor(samples, metrics)
         return Replicates(
             names=fit.names,
             values=np.concatenate([b.values for b in boots], axis=-1),

@@ -31,7 +31,7 @@ from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Engine, Resampled
-from ..engine.diagnostics import alarms, say_seen_caps
+from ..engine.diagnostics import alarms, say_what_would_show
 from ..engine.named import find_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
@@ -173,7 +173,7 @@ def report(
         ),
         "done": _tell_what_was_done(sample, facts),
         "alarms_raised": group_alarms(warnings),
-        "would_show": say_seen_caps(sample),
+        "would_show": say_what_would_show(sample),
         "refusals": made.refusals,
         "main": tabulate_estimates(first, metrics, level, kinds, explore),
         "faulty": any(map(_is_fault, warnings)),
@@ -289,8 +289,8 @@ def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
     """Return a sentence about draws and labels, as far as they are known, and one about the prediction."""
     units = sample.units
     what = "entities" if units.by_entity else "predicted clusters"
-    drawn = f"{len(sample.expansion.unit):,} {_describe_draws(sample)}"
-    if sample.expansion.variance.census:
+    drawn = f"{len(sample):,} {_describe_draws(sample)}"
+    if sample.expansion.census:
         drawn = f"all {len(units):,} {what} were taken"
     if "drawn on" in about:
         drawn = drawn.replace("at random", f"at random on {about['drawn on']}")
@@ -331,8 +331,8 @@ def _write_headline(
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         named = any("% interval" in sentence for sentence in sentences)
-        j, census = first.names.index(m.name), sample.expansion.variance.census
-        draws = f"Of {len(sample.expansion.unit):,} draws none"
+        j, census = first.names.index(m.name), sample.expansion.census
+        draws = f"Of {len(sample):,} draws none"
         sentence = describe_metric(
             first, j, bounds[j], f"{100 * level:g}", named=named, census=census, draws=draws
         )

@@ -14,7 +14,7 @@ from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
-from ..design.sample import Sample, need_sample
+from ..design.sample import Batch, Sample, need_sample
 from ..labels import Annotator, draw, mislabel
 from ..labels.drawing.plans import Plan, PlanBySize, Records, need_positive_total
 from ..metrics.columns import ClusterSum
@@ -28,8 +28,8 @@ class Samples:
     """Many samples from one population, by one design.
 
     `unit`, (samples, n) or a list of rows, is the position of the unit of each draw. `batch` has all samples
-    as one, whose expansion has a leading axis, if the design has a method `expand_draws` for that, else it is
-    None. `separate` has one sample each, with its own units. A design whose `draws` are None gets them.
+    with all units, if the design has a method `expand_draws` for that, else it is None. `separate` has one
+    sample each, with its own units. A design whose `draws` are None gets them.
     """
 
     units: Units
@@ -38,10 +38,9 @@ class Samples:
 
     @cached_property
     def batch(self) -> Sample | None:
-        expand: Any = getattr(self.design, "expand_draws", None)
-        if expand is None or isinstance(self.unit, list):
+        if not hasattr(self.design, "expand_draws") or isinstance(self.unit, list):
             return None
-        return Sample(self.units, self.design, expand(self.units, self.unit))
+        return Batch.of(self.units, self.design, self.unit)
 
     @property
     def separate(self) -> list[Sample]:

@@ -66,7 +66,7 @@ class ByDomain(Pictured):
         return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
     def _explain_few_draws(self, effective: FloatArray) -> list[str]:
-        if self.sample.expansion.variance.census:
+        if self.sample.expansion.census:
             return [""] * len(effective)
         return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
 
@@ -352,7 +352,7 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     found = settings.engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
         # effective draws count repeats, and so does the correction that belongs to them
-        fpc = float(sample.with_repeats.expansion.variance.unseen.mean())
+        fpc = float(sample.with_repeats.expansion.unseen.mean())
         found = _estimate_without_links(found, effective[there], fpc)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])

@@ -51,7 +51,7 @@ class ComparedByDomain(Pictured):
     ) -> pd.DataFrame:
         """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
         k, tables = len(self.metrics), []
-        census = self.samples[0].expansion.variance.census
+        census = self.samples[0].expansion.census
         for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
             names = [name_place(domain) for domain in self.domains for _ in self.metrics]
             moved = subtract(

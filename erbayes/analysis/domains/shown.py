@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from ..._internal.arrays import FloatArray
+from ...design.draws import kish
 from ...design.sample import Sample
-from ...design.variance import kish
 from ...engine.fitted import columns_of, fit_sample
 from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.intervals import Kind

@@ -190,7 +190,7 @@ class RecordDraws:
         if classes is not None:
             given_classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
         made = _make_classes(seen, begun, resolved, given_classes)
-        return Responding(design, resolved, made, seen["record"], begun)
+        return Responding(design, resolved, made, begun)
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""

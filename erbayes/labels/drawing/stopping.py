@@ -305,7 +305,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
         )
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
-        draws = sample.expansion.unit.shape[-1]
+        draws = len(sample)
         further = _count_further_draws(bounds.fit, bounds.kind, level, minimum, draws)
     return _Answer(
         estimate=bounds.fit.estimate[0],

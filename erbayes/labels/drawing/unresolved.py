@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, NotIdentified
-from ...design.contract import with_repeats
+from ...design.contract import WithRepeats
 from ...design.nonresponse import Responding
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
@@ -140,4 +140,5 @@ def complete_draws(design: Any, exact: pd.Series, delta: float, rng: np.random.G
         donors[here] = rng.choice(pool, len(here), p=weight / weight.sum())
     base: Any = design.design
     # a donor stands for another entity, so that its repeats count
-    return with_repeats(replace(base, draws=entities.take(donors)))
+    completed = replace(base, draws=entities.take(donors))
+    return WithRepeats(completed) if hasattr(completed, "repeats") else completed
