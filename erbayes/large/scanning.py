@@ -76,7 +76,8 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     Returns
     -------
     Scanned, or dict of Scanned
-        A dict has the names of the mapping.
+        A dict has the names of the mapping. `erbayes.compare` opens the sources of two scans again, to count
+        by a join what their predictions share.
 
     Raises
     ------
