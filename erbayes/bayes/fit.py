@@ -311,7 +311,8 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
         The sample contradicts the known totals of the prediction.
     NotConverged
         Importance weights are unreliable, of a part (a Pareto shape above .7) or of the known number of
-        predicted links. For a part, raise `draws`, or sample the model by ``pymc.sample(model=fit.pymc)``.
+        predicted links. For a part, raise `draws`, take another model of it, such as
+        `LogNormalSizes` for sizes, or sample the model by ``pymc.sample(model=fit.pymc)``.
 
     References
     ----------

@@ -117,8 +117,8 @@ def _draw_states(model: CompiledPart, posterior: Approximation, rng: np.random.G
     khat, problems = posterior.khat, list[str]()
     if khat > KHAT and posterior.share >= NEGLIGIBLE:
         problems = [
-            f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws, or sample "
-            "the model by pymc.sample(model=fit.pymc), which takes minutes"
+            f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws, take "
+            "another model of this part, or sample the model by pymc.sample(model=fit.pymc)"
         ]
     by_chain = np.logaddexp(posterior.adapted.by_chain, model.log_flawless)
     about = {"khat": khat, "problems": problems, "by_chain": by_chain}
