@@ -4,7 +4,7 @@
         [--others | --fresh | --choice | --judged | --judged-again | --pooled]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
-and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples per cell. The
+and 400 draws: fits of the model, closed forms and bootstraps on the same 200 samples per cell. The
 truth is PatentsView's release of 2022-06-30, the predictions are four earlier ones and the paper's noise
 at rate .10; with --others further pairs and simulated populations, among which the
 model's priors were chosen, 100 samples per cell; with --fresh those that were set down when the model was

@@ -7,9 +7,7 @@ log-normal distribution else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +95,9 @@ def _draw_entities_above(
     s = np.unique(np.round(np.geomspace(heap.size + 1, evidence.data["records"] / 4, SIZES)))
     log_density = np.log(np.gradient(s)) - a[:, None] * np.log(s) - b[:, None] / 2 * np.log2(s) ** 2
     ends = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
-    chance = _select_by_size(evidence, population)
+    bins, q = (evidence.data[name] for name in ("size", "selection"))
+    selected = population.number.reshape(-1, len(bins)).mean(axis=0) @ q
+    selected += np.interp(evidence.entities.size, bins, q).sum()
     size, draws = evidence.entities.size, evidence.entities.draws
     above, all_draws = draws[size > heap.size].sum(), draws.sum()
     pieces = np.maximum(rng.poisson(heap.excess, SIMULATED), 1)
@@ -109,7 +109,8 @@ def _draw_entities_above(
     kept = reached - drawn // heap.size < pieces[:, None]
     scale = np.maximum(pieces / np.where(kept, reached, 0).max(axis=1), 1.0)
     links = scale * np.where(kept, pairs(drawn), 0.0).sum(axis=1)
-    p = np.minimum(scale * np.where(kept, chance(drawn), 0.0).sum(axis=1), 0.999)
+    chance = np.where(kept, np.interp(drawn, bins, q) / selected, 0.0)
+    p = np.minimum(scale * chance.sum(axis=1), 0.999)
     fits = above * np.log(p) + (all_draws - above) * np.log1p(-p)
     weight = np.exp(fits - fits.max())
     return np.asarray(rng.choice(links, SIMULATED, p=weight / weight.sum()))
@@ -131,12 +132,3 @@ def _draw_shape(heap: Heap, known: KnownTotals, rng: np.random.Generator) -> tup
     weight = np.exp(log_posterior - log_posterior.max())
     at = rng.choice(len(weight), SIMULATED, p=weight / weight.sum())
     return a[at] + STRAY * rng.standard_normal(SIMULATED), b[at]
-
-
-def _select_by_size(evidence: Evidence, population: Populations) -> Any:
-    """Return a function of sizes: the probability that a draw selects an entity of each size."""
-    data: Mapping[str, Any] = evidence.data
-    size, q = data["size"], data["selection"]
-    number = population.number.reshape(-1, len(size)).mean(axis=0)
-    total = number @ q + np.interp(evidence.entities.size, size, q).sum()
-    return lambda drawn: np.interp(drawn, size, q) / total

@@ -116,15 +116,15 @@ class SizeModel:
     @property
     def tied(self) -> dict[str, ModelPart]:
         """Return the parts that are independent except for the known number of predicted links."""
-        return {place: self._place_part(place, getattr(self, place)) for place in self._places}
-
-    def _place_part(self, place: str, part: Any) -> ModelPart:
-        """Return a part in its place. Each candidate of a `ModelAverage` is in that place."""
-        candidates = as_average(part).models
-        if place == "sizes":
-            candidates = {name: Sizes(family) for name, family in candidates.items()}
-        placed = {name: PlacedPart(place, one) for name, one in candidates.items()}
-        return ModelAverage(placed, part.weights) if isinstance(part, ModelAverage) else placed[""]
+        tied: dict[str, ModelPart] = {}
+        for place in self._places:
+            part = getattr(self, place)
+            placed = {
+                name: PlacedPart(place, Sizes(one) if place == "sizes" else one)
+                for name, one in as_average(part).models.items()
+            }
+            tied[place] = ModelAverage(placed, part.weights) if isinstance(part, ModelAverage) else placed[""]
+        return tied
 
     def compile(self, data: Mapping[str, Any]) -> dict[str, ModelAverage]:
         """Return the candidate models of each tied part, compiled and with these data."""

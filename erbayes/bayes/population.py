@@ -109,7 +109,9 @@ def join_parts(
     parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
 ) -> JoinedDraws:
     """Join draws of independent parts, the first that of sizes, by the known number of predicted links."""
-    _refuse_common_names(parts)
+    for (one, a), (other, b) in combinations(parts.items(), 2):
+        for name in [*(a.by_size.keys() & b.by_size), *(a.parameters.keys() & b.parameters)]:
+            raise DataError(f"both {one} and {other} have a '{name}': rename one of them")
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
@@ -145,13 +147,6 @@ def join_parts(
         [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems],
         sum(p.log_evidence for p in parts.values()) + log_evidence,
     )
-
-
-def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
-    """Raise DataError if two parts have a quantity or a parameter of the same name."""
-    for (one, a), (other, b) in combinations(parts.items(), 2):
-        for name in [*(a.by_size.keys() & b.by_size), *(a.parameters.keys() & b.parameters)]:
-            raise DataError(f"both {one} and {other} have a '{name}': rename one of them")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

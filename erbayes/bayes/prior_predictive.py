@@ -128,30 +128,28 @@ def elicited(
     """
     retention, leakage, sizes = RETENTION, Leakage(), SIZES
     if intact is not None:
-        level = _find_level("intact", intact, _log_hazard)
+        level = _match_quantiles("intact", intact, _log_hazard)
         models = {name: replace(retention.models[name], break_level=level) for name in ("usual", "uneven")}
         threshold = retention.models["threshold"]
         below = replace(threshold.below, break_level=level)
         retention = ModelAverage({**models, "threshold": replace(threshold, below=below)}, retention.weights)
     if clean is not None:
-        leakage = replace(leakage, meet_level=_find_level("clean", clean, _log_hazard))
+        leakage = replace(leakage, meet_level=_match_quantiles("clean", clean, _log_hazard))
     if in_larger is not None:
-        share = _find_level("in_larger", in_larger, logit)
-        predicted = replace(sizes.usual, larger_share=share)
+        predicted = replace(sizes.usual, larger_share=_match_quantiles("in_larger", in_larger, logit))
         sizes = ModelAverage({**sizes.models, "predicted": predicted}, sizes.weights)
     return SizeModel(sizes, retention, leakage)
 
 
-def _log_hazard(share: float) -> float:
+def _log_hazard(share: FloatArray) -> FloatArray:
     """Return the log hazard h of an error that a share exp(-e^h) of the entities does not have."""
-    return float(np.log(-np.log(share)))
+    return np.asarray(np.log(-np.log(share)))
 
 
-def _find_level(question: str, answer: Range, scale: Callable[[float], float]) -> NormalPrior:
-    """Return the normal prior with `WITHIN` between the ends of an answer, on the scale of the model."""
+def _match_quantiles(question: str, answer: Range, scale: Callable[[FloatArray], FloatArray]) -> NormalPrior:
+    """Return the normal prior with `WITHIN` between the ends of an answer, on this scale."""
     shares = np.asarray(answer, float)
     if shares.shape != (2,) or not 0 < shares[0] < shares[1] < 1:
         raise DataError(f"{question} must be two shares, 0 < low < high < 1, not {answer!r}")
-    low, high = sorted(scale(share) for share in shares.tolist())
-    sd = (high - low) / (2 * float(ndtri((1 + WITHIN) / 2)))
-    return NormalPrior(round((low + high) / 2, 2), round(sd, 2))
+    ends, length = scale(shares), 2 * float(ndtri((1 + WITHIN) / 2))
+    return NormalPrior(round(float(ends.mean()), 2), round(float(np.ptp(ends)) / length, 2))
