@@ -36,13 +36,14 @@ from erbayes.study.populations import (
     population,
     simulate,
 )
-from erbayes.study.populations.errors import (
+from erbayes.study.populations.synthetic import (
+    EntitySizes,
     Mechanism,
     draw_clusters,
+    draw_from,
     measure_clusters,
     number_compactly,
 )
-from erbayes.study.populations.sizes import EntitySizes, draw_from
 from erbayes.units import Units
 
 __all__ = [

@@ -129,8 +129,7 @@ class OptionsTable(Directive):
         import typer
 
         from erbayes.cli import app
-        from erbayes.cli.options import slug
-        from erbayes.cli.topics import TOPICS
+        from erbayes.cli.options import TOPICS, slug
 
         (name,) = self.arguments
         commands = typer.main.get_command(app).commands

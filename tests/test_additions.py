@@ -23,7 +23,7 @@ from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
 from erbayes.cli.analyses import KindName, MetricOptions
-from erbayes.cli.designs import DesignName
+from erbayes.cli.drawing import DesignName
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals

@@ -19,8 +19,7 @@ from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, DesignName, app
-from erbayes.cli.options import ORDER, say
-from erbayes.cli.topics import TOPICS
+from erbayes.cli.options import ORDER, TOPICS, say
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)

@@ -19,9 +19,9 @@ from erbayes.cli.drawing import PlanName
 from erbayes.engine.bounded_means import Betting
 from erbayes.labels import read_labels, worst_cases
 from erbayes.labels.drawing.folder import read_folder
+from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
 from erbayes.labels.drawing.plans import PLANS
-from erbayes.labels.drawing.sheets import read_sheet, write_sheet
-from erbayes.labels.reading.faults import Fault
+from erbayes.labels.reading.verdicts import Fault
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)

@@ -19,9 +19,9 @@ from erbayes._internal import cells
 from erbayes._internal.errors import DataError
 from erbayes._internal.files import alone
 from erbayes.labels import read_labels
-from erbayes.labels.drawing.more import add_draws
-from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
-from erbayes.labels.reading.faults import HARMLESS, Fault, State
+from erbayes.labels.drawing.folder import add_draws
+from erbayes.labels.drawing.labelling_tasks import guarded, read_sheet, unguarded, write_sheet
+from erbayes.labels.reading.verdicts import HARMLESS, Fault, State
 
 pytestmark = pytest.mark.slow
 

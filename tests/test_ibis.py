@@ -10,7 +10,7 @@ import erbayes as eb
 from erbayes.labels import draw
 from erbayes.labels.drawing.plans import Records
 from erbayes.large import Columns, GroupSource, drawing, scan
-from erbayes.large.runsql import IbisDialect, read_through_ibis
+from erbayes.large.database import IbisDialect, read_through_ibis
 
 ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
 

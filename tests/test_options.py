@@ -17,8 +17,7 @@ from erbayes import Missing
 from erbayes.cli import analyses as analyses
 from erbayes.cli import app
 from erbayes.cli import commands as commands
-from erbayes.cli import designs as designs
-from erbayes.cli import domains as domains
+from erbayes.cli import drawing as drawing
 from erbayes.cli import inputs as inputs
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
@@ -152,8 +151,8 @@ def test_every_shared_option_is_read():
     room = Path(commands.__file__).parent
     code = "\n".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
     classes = [
-        inputs.One, inputs.Several, designs.Drawing, predictions.LinkOptions, analyses.MetricOptions,
-        analyses.Minima, domains.Domains, printing.Printing,
+        inputs.One, inputs.Several, drawing.Drawing, predictions.LinkOptions, analyses.MetricOptions,
+        analyses.Minima, analyses.Domains, printing.Printing,
     ]  # fmt: skip
     declared = {field.name for one in classes for field in fields(one)}
     assert len(declared) > 25

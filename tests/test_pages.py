@@ -12,8 +12,7 @@ import pytest
 import typer
 
 from erbayes.cli import app
-from erbayes.cli.options import slug
-from erbayes.cli.topics import TOPICS
+from erbayes.cli.options import TOPICS, slug
 
 pytestmark = pytest.mark.kernel
 ROOT = Path(__file__).parents[1]

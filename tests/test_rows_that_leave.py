@@ -10,8 +10,8 @@ from test_scan import postgres  # noqa: F401
 
 import erbayes as eb
 from erbayes.large import Columns, Dialect, RunSQL, scan
+from erbayes.large.database import RunSQLTable
 from erbayes.large.duckdb import DuckTable
-from erbayes.large.runsql import RunSQLTable
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,15 @@ import erbayes as eb
 from erbayes import labels as sa
 from erbayes import metrics as m
 from erbayes.design.draws import count_fixed
-from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, in_order, ordered_counts
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
-from erbayes.labels.drawing.source import keys_of
+from erbayes.labels.drawing.source import (
+    Line,
+    at_equal_distances,
+    at_points,
+    in_order,
+    keys_of,
+    ordered_counts,
+)
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}

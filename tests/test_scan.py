@@ -23,8 +23,8 @@ import pytest
 import erbayes as eb
 from erbayes import DataError
 from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, drawing, scan
+from erbayes.large.database import RunSQLTable
 from erbayes.large.duckdb import DuckTable
-from erbayes.large.runsql import RunSQLTable
 from erbayes.large.scanning import refuse_different_records
 
 pytestmark = pytest.mark.slow
@@ -466,7 +466,7 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
 
             with monkeypatch.context() as patch:
                 patch.setattr("erbayes.large.duckdb.DuckTable.rows", stopped(DuckTable.rows))
-                patch.setattr("erbayes.large.runsql.RunSQLTable.rows", stopped(RunSQLTable.rows))
+                patch.setattr("erbayes.large.database.RunSQLTable.rows", stopped(RunSQLTable.rows))
                 try:
                     scan(source, labels)
                     break

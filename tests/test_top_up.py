@@ -10,9 +10,9 @@ from test_folder import fill, world
 
 import erbayes as eb
 from erbayes import labels as sampling
-from erbayes.cli.top_up import unite
+from erbayes.cli.predictions import unite
 from erbayes.labels.drawing.folder import read_folder
-from erbayes.labels.drawing.sheets import read_sheet, write_sheet
+from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
 
 PRED, TRUE = (part.set_axis([f"r{i}" for i in range(200)]) for part in world()[:2])
 OLD = PRED.iloc[:140]

@@ -19,18 +19,16 @@ from .._internal.errors import DataError, Grade, Sentence, head
 from .._internal.policies import Missing
 from .analyses import (
     SEED,
+    AnnotatorErrors,
+    Domains,
     EngineOption,
     Engines,
     MetricOptions,
-    Metrics,
     Minima,
     Result,
     WorstCases,
     choose_one,
 )
-from .annotator_errors import AnnotatorErrors
-from .answers import Answer, count_read
-from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
@@ -38,6 +36,7 @@ from .options import (
     app,
     argument,
     command,
+    explain,
     files_of,
     flag,
     message,
@@ -46,10 +45,9 @@ from .options import (
     say,
     within,
 )
-from .pairs import check_pairs, has_pairs
 from .predictions import PredictionOptions
-from .printing import Judging, Picture, Printing
-from .topics import explain
+from .printing import Answer, Judging, Picture, Printing, count_read
+from .thresholds import check_pairs, has_pairs
 
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
@@ -169,33 +167,20 @@ def estimate_command(
     if errors.option is not None:
         if (idle := by_engine.option or asking) not in (None, domains.option):
             raise DataError(f"{errors.option} goes with --by and --across: leave out {idle}")
-        result = _allow_for_errors(errors, inputs, asked, domains, sample, metrics, result)
+        groups: Any = None if domains.column is None else domains.groups(inputs, [sample.units])
+        known = {} if groups is None else domains.known(inputs, groups)
+
+        def answer(one: eb.Sample, labels: Any) -> Any:
+            if groups is None:
+                return named_engines.find_engine(None)(one, metrics)
+            return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
+
+        found = errors.run_one(inputs, sample, answer)
+        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+        result = Result(table, result.method, result.alarms, said, found.both)
     picture.save(result.drawn, inputs.level)
     alarms = [*inputs.cautions, *map(say, result.alarms)]
     _show_estimates(printing, result, alarms, count_read(sample, text=read))
-
-
-def _allow_for_errors(
-    errors: AnnotatorErrors,
-    inputs: One,
-    asked: MetricOptions,
-    domains: Domains,
-    sample: eb.Sample,
-    metrics: Metrics,
-    plain: Result,
-) -> Result:
-    """Return a result by the error of drawing, by errors of labels, and by both."""
-    groups: Any = None if domains.column is None else domains.groups(inputs, [sample.units])
-    known = {} if groups is None else domains.known(inputs, groups)
-
-    def answer(one: eb.Sample, labels: Any) -> Any:
-        if groups is None:
-            return named_engines.find_engine(None)(one, metrics)
-        return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
-
-    found = errors.run_one(inputs, sample, answer)
-    table = found.table(level=inputs.level, kind=asked.kind)
-    return Result(table, plain.method, plain.alarms, found.sentence(inputs.level), found.both)
 
 
 def _show_estimates(

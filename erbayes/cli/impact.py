@@ -8,13 +8,12 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .annotator_errors import AnnotatorErrors
-from .answers import Answer, count_read
+from .analyses import AnnotatorErrors
 from .inputs import One
 from .lazily import features, files, frames, impacts, large_files, large_sums, pd
 from .options import command, file_option, message, option, panel, say
-from .printing import Printing
-from .tables import read_attributes
+from .printing import Answer, Printing, count_read
+from .remembered import read_attributes
 
 OWN = "Your own numbers"
 """The panel of the options of this command."""

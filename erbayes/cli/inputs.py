@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
-from .designs import Drawing
+from .drawing import Drawing
 from .lazily import (
     answer_faults,
     column_roles,
@@ -42,12 +42,11 @@ from .predictions import (
     PredictionOptions,
     ReadingOptions,
     in_words,
+    read_both,
     read_ids,
 )
 from .printing import find_cautions, show_cautions
-from .remembered import TABLE
-from .tables import name_columns, words_behind
-from .top_up import read_both
+from .remembered import TABLE, name_columns, words_behind
 
 missing_option = partial(
     option,
@@ -390,16 +389,18 @@ class Several(Inputs):
         return None
 
     def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share.
-
-        The last is what was read, by name of the prediction; that of the labels has no name.
-        """
+        """Read or scan (with `grouped`) predictions, with what they share and what was read."""
         parts = self.parts()
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
-            predictions, read = self._scan(parts, shared | grouped)
-            return predictions, shared, {"": labels_read} | read
+            of_scan = shared | grouped
+            if self.missing is Missing.COMMON:
+                scans = dict(self.reading.scan(parts, of_scan))
+            else:
+                scans = {name: self.reading.scan(part, of_scan) for name, part in parts.items()}
+            said = {name: _print_scan(one, parts[name].path, f"{name}: ") for name, one in scans.items()}
+            return scans, shared, {"": labels_read} | said
         predictions, read, near = dict[str, Any](), dict[str, str](), self.near
         for name, part in parts.items():
             predictions[name], read[name] = self.reading.read(part, f"prediction {name!r}", near)
@@ -409,19 +410,6 @@ class Several(Inputs):
         self.reading.refuse_unbound()
         message(f"read {labels_read}")
         return predictions, shared, {"": labels_read} | read
-
-    def _scan(
-        self, parts: dict[str, PredictionFile], shared: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Scan the predictions, by name, and say what was read of each."""
-        if self.missing is Missing.COMMON:
-            predictions = dict(self.reading.scan(parts, shared))
-        else:
-            predictions = {name: self.reading.scan(part, shared) for name, part in parts.items()}
-        read = {
-            name: _print_scan(units, parts[name].path, f"{name}: ") for name, units in predictions.items()
-        }
-        return predictions, read
 
 
 def stem(path: Path) -> str:

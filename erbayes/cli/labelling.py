@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
 import erbayes as eb
 
 from .._internal.errors import head
-from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import (
-    answer_faults,
-    calibration,
-    files,
-    folders,
-    heaps,
-    more,
-    pd,
-    places,
-    plans,
-    sheets,
-    sources,
-)
+from .lazily import answer_faults, calibration, files, folders, heaps, pd, plans, sheets, sources
 from .options import REQUIRED, argument, command, files_of, flag, message, option, saying_alarms
-from .pairs import write_pairs
-from .predictions import PredictionOptions
-from .printing import Formatted, show_cautions, show_labels, tabulate_labels
+from .predictions import PredictionOptions, flag_new
+from .printing import Answer, Format, Formatted, render_csv, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
-from .top_up import flag_new
+from .thresholds import write_pairs
 
 LOOKED_AT = 5
 """Clusters of a heap that are named for a look, of which all or none go on in nearly all heaps."""
@@ -78,7 +63,7 @@ def draw_command(
         plan = planned.plan()
         folders.refuse_folder(folder, replace_answers)
     else:
-        more.refuse_dependent(older)
+        folders.refuse_dependent(older)
         plan, number = older.drawn.plan, older.drawn.n + (planned.more or 0)
         design = PlanName(plans.to_plain(plan)["name"])
         planned = replace(planned, design=design, n=number, seed=older.drawn.seed)
@@ -92,7 +77,13 @@ def draw_command(
         with saying_alarms() as said:
             drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
         if said:
-            _name_heap(prediction, drawn)
+            heap = heaps.find_heap(drawn.known)
+            assert heap is not None  # which the alarm of `draw` is about
+            number = min(LOOKED_AT, heap.clusters)
+            with sources.open_source(prediction) as source:
+                first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
+            names = head(first["cluster"].head(number), number)
+            message(f"note: such as {names}, which are drawn at random")
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
@@ -105,7 +96,7 @@ def draw_command(
     call = {name: value for options in groups for name, value in vars(options).items()}
     facts = {"read": read, **paths, CALL: remembered(call, folder)}
     if older is not None:
-        written = more.add_draws(older, drawn, table, facts)
+        written = folders.add_draws(older, drawn, table, facts)
     else:
         written = eb.labels.write_folder(
             folder,
@@ -150,16 +141,6 @@ def _note_candidates(table: pd.DataFrame) -> None:
         )
     if (longest := candidates.max()) > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
-
-
-def _name_heap(prediction: Any, drawn: eb.labels.RecordDraws) -> None:
-    """Name clusters of the heap in the predicted sizes that may be looked at, drawn with the seed."""
-    heap = heaps.find_heap(drawn.known)
-    assert heap is not None  # which the alarm of `draw` is about
-    number = min(LOOKED_AT, heap.clusters)
-    with sources.open_source(prediction) as source:
-        first = places.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
-    message(f"note: such as {head(first['cluster'].head(number), number)}, which are drawn at random")
 
 
 def _note_large(drawn: eb.labels.RecordDraws) -> None:

@@ -16,15 +16,13 @@ from ..analysis import thresholds as curves
 from ..design import calibration as calibration
 from ..engine import named as named_engines
 from ..labels.drawing import folder as folders
-from ..labels.drawing import more as more
+from ..labels.drawing import labelling_tasks as sheets
 from ..labels.drawing import page as pages
-from ..labels.drawing import places as places
 from ..labels.drawing import plans as plans
-from ..labels.drawing import sheets as sheets
 from ..labels.drawing import source as sources
 from ..labels.drawing import stopping as stopping
-from ..labels.reading import faults as answer_faults
 from ..labels.reading import returned as returned_answers
+from ..labels.reading import verdicts as answer_faults
 from ..large import counted as counted
 from ..large import files as large_files
 from ..large import sums as large_sums
@@ -57,6 +55,7 @@ __all__ = [
     "reports",
     "returned_answers",
     "scored_edges",
+    "sheets",
     "sources",
     "tables_of_clusters",
 ]

@@ -8,12 +8,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .analyses import MetricOptions
-from .answers import Answer, blank_missing, count_read
-from .designs import DesignName
+from .drawing import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
 from .options import command, message, option, say, saying_alarms
-from .printing import Printing
+from .printing import Answer, Printing, blank_missing, count_read
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 

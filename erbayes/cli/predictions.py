@@ -1,10 +1,10 @@
-"""Options of predictions, and their reading: memberships, links, databases."""
+"""Options of predictions, and their reading: memberships, links, databases, and origins of folders."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import column_roles, facts, files, large_files, pd, readings, tables
+from .lazily import column_roles, facts, files, folders, large_files, pd, plans, readings, tables
 from .options import argument, file_option, flag, message, option, panel, record_option, stored_option
-from .tables import File, name_columns, read_attributes, said_of
+from .remembered import Call, File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
 LABELLED = "{:,} labelled records of {:,} entities"
@@ -23,10 +23,7 @@ LABELLED = "{:,} labelled records of {:,} entities"
 
 @dataclass(frozen=True)
 class PredictionFile:
-    """A prediction among several: its path, its table in a database, its column of clusters.
-
-    `optional`: that column is one of some predictions.
-    """
+    """A prediction among several: path, table of a database, clusters (an `optional` column)."""
 
     path: Path
     table: str | None = None
@@ -96,7 +93,15 @@ class ReadingOptions:
         words = [path for path in paths if isinstance(path, File)]
         links = self.links.edges or self.links.left or self.links.right
         if not (links or any(f.threshold is not None or "edges" in f.options for f in words)):
-            return by_option or any(map(_is_large, paths))
+            return by_option or any(
+                path.is_dir()
+                or (
+                    path.stat().st_size >= files.LARGE
+                    and large_files.unpacks(path)
+                    and bool(find_spec("duckdb"))
+                )
+                for path in paths
+            )
         if by_option or any(path.is_dir() for path in paths):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
@@ -134,7 +139,8 @@ class ReadingOptions:
     def read_table(self, path: Path) -> pd.DataFrame:
         """Read a file, without blanks at the ends of its cells if they are to be removed."""
         table = files.read_table(path)
-        return table.apply(_strip) if self.strip else table
+        text = pd.api.types.is_string_dtype
+        return table.apply(lambda x: x.str.strip() if text(x) else x) if self.strip else table
 
     def take(self, part: PredictionFile, what: str, near: readings.Near | None = None) -> readings.Reading:
         """Return what the columns of a prediction mean; `near`: what labels say of records."""
@@ -161,11 +167,7 @@ class ReadingOptions:
     def read(
         self, part: PredictionFile, what: str, near: readings.Near | None = None, alone: bool | None = None
     ) -> tuple[eb.Clustering, str]:
-        """Read a prediction, with a sentence about what was read.
-
-        `near`: what labels say of records; `alone`: whether records without a cluster are clusters of
-        one record, or are left out.
-        """
+        """Read a prediction and say so; `alone`: records without a cluster are alone, or left out."""
         taken = self.take(part, what, near)
         if alone is not None and not taken.of_links:
             taken = taken.fill(alone)
@@ -271,15 +273,100 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
     return f"{', '.join(map(str, columns))} of {path}"
 
 
-def _strip(column: pd.Series) -> pd.Series:
-    """Return texts without blanks at their ends; other columns stay."""
-    return column.str.strip() if pd.api.types.is_string_dtype(column) else column
-
-
-def _is_large(prediction: Path) -> bool:
-    """Return whether a prediction is scanned in place, without an option that demands it."""
-    return prediction.is_dir() or (
-        prediction.stat().st_size >= files.LARGE
-        and large_files.unpacks(prediction)
-        and find_spec("duckdb") is not None
+def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
+    """Read the prediction that a folder was drawn from, as the folder remembers it."""
+    call = Call.of(folder.path)
+    if not call.options or "stored" in call.options:
+        raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
+    path = call.take("prediction")
+    if not path.is_file():
+        raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
+    links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
+    options = call.options
+    reading = ReadingOptions(
+        record=options.get("record"),
+        links=LinkOptions(**links),
+        **{name: options[name] for name in ("alone", "strip", "any_id") if name in options},
     )
+    part = PredictionFile(path, cluster=options.get("cluster"))
+    prediction: eb.Clustering = reading.read(part, f"prediction {path}")[0]
+    if not folder.drawn.is_from(prediction):
+        raise DataError(f"{path} has changed since {folder.path} was drawn from it: put the old file back")
+    return prediction
+
+
+def flag_new(older: Path, prediction: Any) -> pd.Series:
+    """Return 1 for each record of a prediction that is new since an older folder was drawn, 0 for others."""
+    folder = folders.read_folder(older)
+    if type(folder.drawn.plan) is not plans.Records:
+        name = plans.to_plain(folder.drawn.plan)["name"]
+        raise DataError(f"--top-up {older}: its design is {name}, and only uniform-records can be topped up")
+    if not isinstance(prediction, eb.Clustering):
+        raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
+    new = ~prediction.records.isin(read_drawn_from(folder).records)
+    if not new.any():
+        raise DataError(
+            f"--top-up {older}: all {len(new):,} records of PREDICTION are old: none can be drawn"
+        )
+    message(
+        f"note: {new.sum():,} of {len(new):,} records are new since {older} was drawn. Add rows to its "
+        "sheets for those that belong to its entities, as an estimate from both counts whole entities"
+    )
+    return pd.Series(new.astype(float), prediction.records)
+
+
+def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
+    """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
+    call = Call.of(labels.folder.path)
+    if "top_up" not in call.options:
+        return None
+    older = eb.labels.read_labels(call.take("top_up"))
+    for one in (older, labels):
+        if len(one.unresolved):
+            raise DataError(
+                f"{one.folder.path}: {len(one.unresolved):,} tasks have no complete answer, but a folder and "
+                "the one that it tops up are read together once all have: answer them"
+            )
+    before, now = (read_drawn_from(one.folder) for one in (older, labels))
+    what = f"{older.folder.path} and {labels.folder.path}"
+    united = unite(older.labels, labels.labels, before.records, now.records, what)
+    _warn_incomplete(united, older, before, now)
+    draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
+    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
+
+
+def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
+    """Return record -> entity of both; an entity of both has the same records, but for new ones."""
+    shared = old.index.intersection(new.index)
+    pairs = pd.DataFrame({"old": old[shared].to_numpy(), "new": new[shared].to_numpy()}).drop_duplicates()
+    mine, theirs = old[old.isin(pairs["old"])], new[new.isin(pairs["new"])]
+    both = pd.concat([mine, theirs], axis=1, keys=["old", "new"])
+    wrong = both["new"].isna() & both.index.isin(now) | both["old"].isna() & both.index.isin(before)
+    for side in ("old", "new"):
+        wrong |= both[side].isin(pairs.loc[pairs.duplicated(side), side])
+    if wrong.any():
+        raise DataError(
+            f"{what} contradict each other about the entities of {wrong.sum():,} records, such as "
+            f"{head(both.index[wrong])}: an entity of both has the same records in both, apart from new ones "
+            "that the older folder leaves out; correct the answers in either"
+        )
+    # an entity is named by one of its records, so that no two entities have one name
+    known = old[~old.index.isin(new.index)]
+    united: pd.Series = pd.concat([new, known.replace(dict(zip(pairs["old"], pairs["new"], strict=True)))])
+    return united
+
+
+def _warn_incomplete(
+    united: pd.Series, older: eb.labels.Labels, before: eb.Clustering, now: eb.Clustering
+) -> None:
+    """Say how many entities of the older folder may have new records that no answer names."""
+    cluster = pd.Series(now.codes, now.records)
+    unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)
+    mine = united[older.labels.index]
+    near = cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()
+    if near.any():
+        message(
+            f"caution: {mine[near].nunique():,} of {mine.nunique():,} entities of {older.folder.path} share "
+            "a predicted cluster with new records that no answer names. If some are theirs, add rows "
+            f"for them to the sheets of {older.folder.path}, since estimates count whole entities"
+        )

@@ -1,8 +1,15 @@
-"""Tables and pictures that the shell prints or writes."""
+"""What a command has found, as text in each format: tables and pictures that the shell prints or writes."""
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from html import escape
+from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
@@ -12,9 +19,163 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
-from .answers import PHONE, Answer, Format, render_plain
-from .lazily import answer_faults, files, pd
-from .options import explored_option, flag, message, option, panel, say
+from .lazily import answer_faults, cells, digits, files, pd, reports
+from .options import PICTURES, flag, message, option, panel, say
+
+WIDTH = 10_000
+"""Characters of a line that no terminal limits, more than a table has, as rich wants some number."""
+GAP = 3
+"""Blanks between columns."""
+SPARE = ("df", "ess_bulk", "r_hat", "kind", "se", "se_bound", "sd", "n_eff")
+"""Columns that a narrow terminal does without, in this order."""
+PHONE = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+"""What keeps a phone from showing a page as wide as a desk's."""
+
+
+class Format(Enum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    HTML = "html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A table, with `sentences` that say it, `alarms`, and counts of what was `read`.
+
+    `shown`: the table for people, if theirs is another one; `spare`: what a narrow terminal does without;
+    `ids`: the table has ids for programs.
+    """
+
+    table: pd.DataFrame
+    sentences: Sequence[str] = ()
+    alarms: Sequence[Sentence] = ()
+    read: Mapping[str, Any] = field(default_factory=dict)
+    shown: pd.DataFrame | None = None
+    spare: Sequence[str] = SPARE
+    ids: bool = False
+
+    def render(self, format: Format, width: int) -> str:
+        """Return all of it as text; CSV has the table alone, as has JSON if nothing was read."""
+        shown = self.table if self.shown is None else self.shown
+        match format:
+            case Format.CSV:
+                return render_csv(self.table, self.ids)
+            case Format.JSON:
+                # JSON has neither NaN nor infinity
+                rows = [
+                    {
+                        str(k): None if isinstance(x, float) and not math.isfinite(x) else x
+                        for k, x in row.items()
+                    }
+                    for row in blank_missing(self.table).to_dict("records")
+                ]
+                alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
+                answer = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
+                return json.dumps(answer if self.read else rows, indent=1, ensure_ascii=False) + "\n"
+            case Format.HTML:
+                return _render_page(_name_level(digits.shown(shown)), self.sentences, self.alarms)
+            case Format.TABLE:
+                said = "".join(f"{sentence}\n" for sentence in self.sentences)
+                return f"{f'{said}\n' if said else ''}{render_plain(shown, width, self.spare)}"
+
+
+def _name_level(text: pd.DataFrame) -> pd.DataFrame:
+    """Return the text of a table with the level of intervals in its heads, if all have one."""
+    if "level" not in text or text["level"].nunique() != 1:
+        return text
+    level = f"{100 * float(text['level'].iloc[0]):g} %"
+    return text.drop(columns="level").rename(columns={x: f"{x} {level}" for x in ("lower", "upper")})
+
+
+def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence[Sentence]) -> str:
+    """Return a page in the style of reports."""
+    said = [f'<p class="headline">{escape(sentence)}</p>' for sentence in sentences]
+    for alarm in alarms:
+        grade = alarm.grade.value
+        said.append(f'<div class="alarms {grade}"><p>{grade}: {escape(alarm)}</p></div>')
+    with pd.option_context("display.max_colwidth", None):
+        rows = table.to_html(index=False, border=0)
+    head = f'<meta charset="utf-8">{PHONE}<title>erbayes</title>\n<style>\n{reports.read_style()}</style>'
+    body = "\n".join([*said, f'<div class="wide">{rows}</div>'])
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
+    """Return counts of what was drawn, labelled and predicted, after `more` facts about it."""
+    units = sample.units
+    counts = {
+        "draws": len(sample),
+        "labelled_units": len(units),
+        "labelled_records": int(units.n.sum()),
+    }
+    if units.known is not None:
+        sizes = units.known.size @ units.known.count
+        counts |= {"records": int(sizes), "clusters": int(units.known.count.sum())}
+    return more | counts
+
+
+def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose missing values are None, so that integers next to them are still integers."""
+    return table.astype(object).where(table.notna(), None)
+
+
+def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
+    """Return a table as CSV in which no spreadsheet runs a cell, or as it is, if programs read its `ids`."""
+    safe, formulas = cells.guard(table)
+    if formulas:
+        said = "an apostrophe before them keeps spreadsheet programs from running them"
+        if ids:
+            said = "they stay as they are for programs, so that no spreadsheet program should open the file"
+        message(f"note: {len(formulas):,} cells begin like a formula, such as {formulas[0]!r}: {said}")
+    safe = table if ids else safe
+    text: str = safe.to_csv(index=False)
+    return text
+
+
+def render_plain(table: pd.DataFrame, width: int = 0, spare: Sequence[str] = SPARE) -> str:
+    """Return a table in aligned columns; in a terminal of some `width` as few of the `spare` ones as must be.
+
+    Text is folded at blanks, but no word is cut, so that keys can be typed.
+    """
+    from rich import box  # rich is loaded by the first table
+    from rich.console import Console
+    from rich.table import Table
+
+    aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    text = _name_level(digits.shown(table))
+    widths = _fit(text, width or WIDTH, spare)
+    if left_out := [str(name) for name in text if name not in widths]:
+        message(f"note: {width} characters have no room for {', '.join(left_out)}: see --format csv")
+    for head, fitting in widths.items():
+        words = head in table and table[head].map(lambda cell: isinstance(cell, str)).any()
+        aligned.add_column(head, justify="left" if words else "right", width=fitting)
+    for row in text[[*widths]].itertuples(index=False):
+        aligned.add_row(*row)
+    # no name is taken for markup
+    console = Console(file=StringIO(), width=WIDTH, markup=False, highlight=False, emoji=False)
+    with console.capture() as printed:
+        console.print(aligned)
+    return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
+
+
+def _fit(text: pd.DataFrame, width: int, spare: Sequence[str]) -> dict[str, int]:
+    """Return the width of each column that fits into `width` characters; no word is wider than its column."""
+    from rich.cells import cell_len
+
+    def fits() -> bool:
+        return sum(widths.values()) + GAP * (len(widths) - 1) <= width
+
+    widths = {head: max(map(cell_len, [head, *text[head]])) for head in map(str, text)}
+    for name in spare:
+        if name in widths and not fits():
+            del widths[name]
+    # numbers and heads are never cut
+    least = {head: max(cell_len(x) for x in [head, *" ".join(text[head]).split()]) for head in widths}
+    while not fits() and (wide := [head for head in widths if widths[head] > least[head]]):
+        widths[max(wide, key=lambda head: widths[head])] -= 1
+    return widths
+
 
 ENDINGS = ("csv", "json", "html")
 """Endings of files that decide their format; those of other files are .txt or none."""
@@ -93,11 +254,6 @@ class Formatted:
         return self.format or Format.TABLE
 
     @property
-    def for_people(self) -> bool:
-        """Return whether people read the format, and not programs."""
-        return self.chosen in (Format.TABLE, Format.HTML)
-
-    @property
     def _width(self) -> int:
         """Characters of a line of the terminal; 0 if a file or another program reads the table."""
         return get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -170,7 +326,9 @@ class Judging(Printing):
 class Picture:
     """The option of a picture of a result that can be explored."""
 
-    picture: Path | None = explored_option("Picture to write")
+    picture: Path | None = option(
+        "Picture to write; .html shows values under the pointer (extra explore).", ends=[*PICTURES, "html"]
+    )
 
     def save(self, result: Any, level: float) -> None:
         """Write the picture, if the option names a file."""

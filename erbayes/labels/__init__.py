@@ -12,21 +12,12 @@ from .drawing.drawn import RecordDraws, draw
 from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
-from .drawing.plans import (
-    GivenProbabilities,
-    LinkEnds,
-    Mixture,
-    PredictedClusters,
-    Records,
-    RootSize,
-    Strata,
-)
+from .drawing.plans import GivenProbabilities, LinkEnds, Mixture, PredictedClusters, Records, RootSize, Strata
 from .drawing.stopping import ONCE, REPEATED, Rule, check
 from .drawing.unresolved import worst_cases
 from .reading.answer_files import read_labels
-from .reading.machine import machine_labels
 from .reading.returned import Labels
-from .reading.stars import read_stars
+from .reading.stars import machine_labels, read_stars
 
 __all__ = [
     "ONCE",

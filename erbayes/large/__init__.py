@@ -1,12 +1,10 @@
 """Predictions too large for memory, counted where they are: in files, databases, Spark, or behind SQL."""
 
-from .database import Dialect
+from .database import Dialect, RunSQL
 from .draw import drawing
 from .duckdb import DuckDB
 from .files import DatabaseTable, Files
-from .groups import GroupSource
-from .prediction import Columns
-from .runsql import RunSQL
+from .prediction import Columns, GroupSource
 from .scanning import scan
 
 __all__ = [

@@ -22,8 +22,7 @@ from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import CODED, Database, changed
 from .duckdb import DuckDB
-from .groups import GroupColumn, split_pieces
-from .prediction import Prediction, plain_id
+from .prediction import GroupColumn, Prediction, plain_id, split_pieces
 
 HINTED = 1000
 """Most ids that are looked at for a habit of writing, which shows in few."""

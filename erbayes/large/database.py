@@ -1,18 +1,23 @@
-"""The protocol of databases that can count a prediction, and how each writes names and strings."""
+"""Databases that can count a prediction, how each writes, and tables behind a function that runs SQL."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
+from uuid import uuid4
 
+import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError
 from .._internal.known_columns import JOIN
+from .._internal.tables import is_table
 from ..units.lookup import same_kind
 
 CODED = r"[^\w ./#<>()-]"
@@ -183,3 +188,217 @@ def legible(error: Exception) -> str:
     said = ADVICE.sub("", str(error))
     # a message may quote data with control characters, which a terminal would obey
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said)
+
+
+ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
+"""Strings that a database may take for equal, if it ignores case, blanks, accents, signs or zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSQL:
+    """A table behind a function that runs one SQL statement: PostgreSQL, a warehouse.
+
+    The statements only read. Ids are compared as they are, and duplicates are looked for among all ids.
+
+    Parameters
+    ----------
+    run : callable, str -> rows
+        Rows are sequences of values, as of a cursor's fetchall().
+    name : str or tuple of str
+        The table, or the names of catalog, schema and table. They are quoted: any character may occur.
+    dialect : Dialect
+        How the database wants names and strings written, such as `Dialect.SQLITE`.
+    longest : int
+        Bytes of the longest list of ids in a statement. Athena takes statements of 256 KB.
+    names : sequence of str
+        All columns of the table, if `record` and `cluster` are not named.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> from erbayes.large import Columns, Dialect, scan
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
+    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", Dialect.SQLITE)
+    >>> scan(table, {1: "x"}, Columns("record", "cluster"))
+    Units(1 units, 1 records, 1 pieces)
+    """
+
+    run: Callable[[str], Iterable[Sequence[Any]]]
+    name: str | tuple[str, ...]
+    dialect: Dialect = STANDARD
+    longest: int = 200_000
+    names: Sequence[str] = ()
+
+    @contextmanager
+    def opened(self) -> Iterator[RunSQLTable]:
+        """Open the table. Nothing is left to close."""
+        yield RunSQLTable(self)
+
+
+class RunSQLTable(Database):
+    """A table that a `RunSQL` reads; the types of its columns are those of the values that it returns."""
+
+    def __init__(self, source: RunSQL) -> None:
+        self.source, self.table = source, source.dialect.qualify(source.name)
+        self.dialect = source.dialect
+        self.kinds: dict[str, str | None] = {}
+
+    def columns(self) -> Sequence[str]:
+        return self.source.names
+
+    def use(self, *columns: str) -> None:
+        for column in columns:
+            # SQLite, MySQL and BigQuery take a quoted name that is no column for a text, but not after a dot
+            id = f"q.{self.quote(column)}"
+            first = self.rows(f"SELECT {id} FROM {self.table} AS q WHERE {id} IS NOT NULL LIMIT 1")
+            self.kinds[column] = _recognise_kind(first[0][0]) if first else None
+        plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
+        if plain:
+            ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
+            (extremes,) = self.rows(f"SELECT {ends} FROM {self.table}")
+            for column, least, most in zip(plain, extremes[::2], extremes[1::2], strict=True):
+                self.kinds[column] = (
+                    _recognise_kind(least) if _recognise_kind(least) == _recognise_kind(most) else "mixed"
+                )
+        for column in columns:
+            if self.kind(column) == "string":
+                self.refuse_blind(column)
+
+    def refuse_blind(self, column: str) -> None:
+        """Refuse a column whose collation takes different strings for equal. No row is read."""
+        literals = enumerate(map(self.dialect.literal, ALIKE))
+        strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
+        all_texts = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
+        for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({all_texts}) AS s GROUP BY x"):
+            if first != last:
+                raise DataError(
+                    f"column {column!r} of the prediction takes {ALIKE[first]!r} and {ALIKE[last]!r} for one "
+                    "id: scan a view in which its collation is exact (binary), with case, blanks and accents"
+                )
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        try:
+            returned = self.source.run(sql)
+            rows = None if is_table(returned) or not isinstance(returned, Iterable) else list(returned)
+        except Exception as error:  # every driver has errors of its own
+            raise DataError(f"the database refuses a statement of the scan: {legible(error)}") from error
+        if rows is None:
+            raise DataError(
+                f"RunSQL: run must return rows, as fetchall() does, not a {type(returned).__name__}"
+            )
+        for row in rows[:1]:
+            # a mapping would give its keys in place of its values
+            if isinstance(row, Mapping | str | bytes) or not isinstance(row, Iterable):
+                raise DataError(
+                    "RunSQL: run must return rows that are sequences of values, such as tuples, not "
+                    f"{type(row).__name__} objects: take a plain cursor"
+                )
+        return [tuple(row) for row in rows]
+
+    def kind(self, column: str) -> str | None:
+        return "string" if self.kinds[column] == "UUID" else self.kinds[column]
+
+    def id(self, column: str) -> str:
+        quoted = self.quote(column)
+        return f"CAST({quoted} AS VARCHAR(36))" if self.kinds[column] == "UUID" else quoted
+
+    def listed(self, values: Sequence[Any]) -> list[str]:
+        # several lists, because databases limit the length of a statement
+        lists: list[list[str]] = [[]]
+        size = 0
+        for value in values:
+            if not isinstance(value, str) and value != int(value):
+                raise DataError(f"ids of the prediction must be all strings or all integers, not {value}")
+            text = self.dialect.literal(value) if isinstance(value, str) else str(int(value))
+            length = len(text.encode(errors="surrogatepass")) + len(", ")
+            size += length
+            if size > self.source.longest and lists[-1]:
+                lists.append([])
+                size = length
+            lists[-1].append(text)
+        return [", ".join(part) for part in lists]
+
+
+def _recognise_kind(value: Any) -> str | None:
+    """Type of an id that a driver returned, as in `Database.kind`."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return "string"
+    integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if isinstance(value, Decimal):  # NUMERIC(20, 0) of PostgreSQL, NUMBER of Oracle and Snowflake
+        integer = value.is_finite() and value.as_tuple().exponent == 0
+    return "integer" if integer else type(value).__name__
+
+
+@contextmanager
+def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
+    """Open a relation of DuckDB as a view of its own connection, which is dropped at the end."""
+    view = f"erbayes_{uuid4().hex}"
+
+    def run(sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = relation.query(view, sql).fetchall()
+        return rows
+
+    try:
+        yield RunSQLTable(RunSQL(run, view, names=list(relation.columns)))
+    finally:
+        relation.query(view, f"DROP VIEW IF EXISTS {view}")
+
+
+@contextmanager
+def opened_spark(frame: Any) -> Iterator[RunSQLTable]:
+    """Open a DataFrame of Spark as a view of its own session, which is dropped at the end."""
+    view, session = f"erbayes_{uuid4().hex}", frame.sparkSession
+    frame.createOrReplaceTempView(view)
+    try:
+        yield RunSQLTable(
+            RunSQL(lambda sql: session.sql(sql).collect(), view, Dialect.SPARK, names=frame.columns)
+        )
+    finally:
+        session.catalog.dropTempView(view)
+
+
+@dataclass(frozen=True, slots=True)
+class IbisDialect(Dialect):
+    """Names and strings as sqlglot writes them in the dialect of an Ibis connection."""
+
+    sqlglot: Any = None
+
+    def quote(self, name: str) -> str:
+        from sqlglot import to_identifier  # Ibis brings it
+
+        return str(to_identifier(name, quoted=True).sql(self.sqlglot))
+
+    def literal(self, text: str) -> str:
+        from sqlglot.expressions import Literal
+
+        return str(Literal.string(text).sql(self.sqlglot))
+
+
+@dataclass(frozen=True)
+class IbisConnection:
+    """A connection of Ibis as a function that runs SQL; two are equal if they are of one connection."""
+
+    connection: Any
+
+    def __call__(self, sql: str) -> Iterable[Sequence[Any]]:
+        returned = self.connection.raw_sql(sql)
+        # a cursor nearly everywhere; BigQuery returns the rows themselves
+        rows: Iterable[Sequence[Any]] = returned.fetchall() if hasattr(returned, "fetchall") else returned
+        return rows
+
+
+def read_through_ibis(table: Any) -> RunSQL:
+    """Return an Ibis table as a source whose statements run on the connection of the table."""
+    place = table.op()
+    if type(place).__name__ != "DatabaseTable":
+        raise DataError(
+            "only a table or a view of a database can be scanned through Ibis, not another expression: make "
+            "a view of it, as by connection.create_view(name, expression)"
+        )
+    connection = table.get_backend()
+    names = tuple(name for name in (place.namespace.catalog, place.namespace.database, place.name) if name)
+    dialect = IbisDialect(sqlglot=connection.dialect)
+    return RunSQL(IbisConnection(connection), names, dialect, names=list(table.columns))

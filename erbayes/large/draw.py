@@ -54,12 +54,7 @@ class InDatabase:
     by_cluster: bool = False
     _members: dict[tuple[Any, ...], pd.DataFrame] = field(default_factory=dict)
 
-    @property
-    def database(self) -> Database:
-        return self.prediction.database
-
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
-        """Return the records whose key is at most that of the size of their cluster."""
         if not highest:
             return self._fetch_keyed("")
         # MD5 is compared as text of 32 digits, so that limits are filled up with the largest digit
@@ -73,23 +68,20 @@ class InDatabase:
         )
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
-        """Return the records in the buckets."""
         listed = ", ".join(f"'{int(bucket):04x}'" for bucket in buckets)
         inside = f"SUBSTR(k, 1, 4) IN ({listed})"
         return self._fetch_keyed(self._write_keyed(inside, seed) if listed else "")
 
     def counts(self, seed: int) -> pd.DataFrame:
-        """Count records by bucket, size and value."""
         select = f"SELECT SUBSTR(k, 1, 4) AS b, m, v FROM ({self._write_keyed('1 = 1', seed)}) AS a"
         sql = f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v"
-        table = self.database.fetched(sql, ["bucket", "size", "value", "records"])
+        table = self.prediction.database.fetched(sql, ["bucket", "size", "value", "records"])
         digits = table["bucket"].astype("category")
         numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
         table = table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
         return table if self.valued else table.drop(columns="value")
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        """Return all records of predicted clusters."""
         key = tuple(sorted(clusters))
         if key not in self._members:  # of the last clusters, for which plans and `draw` ask both
             self._members.clear()
@@ -97,7 +89,6 @@ class InDatabase:
         return self._members[key]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
-        """Return those of these records that the prediction has."""
         rows = f"(SELECT r, c FROM {self.rows}) AS p JOIN (SELECT c AS d, m FROM {self.sizes}) AS s ON c = d"
         return self._fetch_listed(KEYED[:3], "r, c, m", rows, "r", records.tolist())
 
@@ -106,19 +97,18 @@ class InDatabase:
     ) -> pd.DataFrame:
         """Return columns of SQL `rows` whose key is listed."""
         tables = [
-            self.database.fetched(f"SELECT {columns} FROM {rows} WHERE {key} IN ({inside})", names)
-            for inside in (self.database.listed(list(ids)) if len(ids) else ())
+            self.prediction.database.fetched(f"SELECT {columns} FROM {rows} WHERE {key} IN ({inside})", names)
+            for inside in (self.prediction.database.listed(list(ids)) if len(ids) else ())
         ]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
     def of_clusters(self) -> InDatabase:
-        """Return the source whose records are the predicted clusters."""
         rows = f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 
     def _write_keyed(self, condition: str, seed: int) -> str:
         """SQL of the columns r, c, m, k, v of the rows whose key k meets a condition."""
-        keyed = f"SELECT p.*, {_write_md5(self.database, f'{int(seed)}:')} AS k FROM {self.rows}"
+        keyed = f"SELECT p.*, {_write_md5(self.prediction.database, f'{int(seed)}:')} AS k FROM {self.rows}"
         if self.by_cluster:
             return f"SELECT r, c, m, k, v FROM ({keyed}) AS p WHERE {condition}"
         near = f"SELECT * FROM ({keyed}) AS q WHERE {condition}"
@@ -127,7 +117,7 @@ class InDatabase:
 
     def _fetch_keyed(self, sql: str) -> pd.DataFrame:
         """Return the records of a statement, none if there is no statement."""
-        table = self.database.fetched(sql, KEYED) if sql else pd.DataFrame(columns=KEYED)
+        table = self.prediction.database.fetched(sql, KEYED) if sql else pd.DataFrame(columns=KEYED)
         keys = np.array([int(key[:DIGITS], 16) for key in table["key"]], dtype=np.uint64)
         table = table.assign(size=table["size"].astype(np.int64), key=keys)
         return table if self.valued else table.drop(columns="value")
@@ -167,7 +157,14 @@ def drawing(
     others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
         record, (cluster,) = use_columns(table, columns.record, [columns.cluster_of("")], others)
-        _refuse_other_md5(table)
+        # one letter that is not ASCII shows UTF-8 from other encodings
+        text = "na\u00efve:"
+        try:
+            ((found,),) = table.rows(f"SELECT {_write_md5(table, text)} FROM (SELECT 1 AS r) AS t")
+        except DataError as error:
+            raise DataError(f"{WITHOUT_MD5} ({error.what})") from error
+        if found != md5(f"{text}1".encode(), usedforsecurity=False).hexdigest():
+            raise DataError(WITHOUT_MD5)
         further = {"v": "1" if value is None else table.quote(value)}
         prediction = Prediction.of(table, (record, cluster), further)
         for ids in listed:
@@ -190,15 +187,3 @@ def _write_md5(database: Database, before: str) -> str:
     """SQL of the MD5 of a text and the id r behind it."""
     dialect = database.dialect
     return f"MD5({dialect.joined.format(dialect.between.join((f"'{before}'", 'r')))})"
-
-
-def _refuse_other_md5(database: Database) -> None:
-    """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
-    # one letter that is not ASCII shows UTF-8 from other encodings
-    text = "na\u00efve:"
-    try:
-        ((found,),) = database.rows(f"SELECT {_write_md5(database, text)} FROM (SELECT 1 AS r) AS t")
-    except DataError as error:
-        raise DataError(f"{WITHOUT_MD5} ({error.what})") from error
-    if found != md5(f"{text}1".encode(), usedforsecurity=False).hexdigest():
-        raise DataError(WITHOUT_MD5)

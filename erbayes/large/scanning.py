@@ -25,8 +25,7 @@ from ..units.units import KnownTotals
 from .counted import Place, Scanned, count_rows, count_sizes, count_units, refuse_duplicates
 from .database import Database
 from .duckdb import DuckDB
-from .groups import GroupColumn, GroupSource
-from .prediction import Columns, FrameIds, Prediction, frame_sources, use_columns
+from .prediction import Columns, FrameIds, GroupColumn, GroupSource, Prediction, frame_sources, use_columns
 from .sources import has_own_database, identify, opened
 
 EMBEDDED = DuckDB()

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from .._internal.errors import DataError
-from .database import Database
+from .database import Database, RunSQL, opened_relation, opened_spark, read_through_ibis
 from .duckdb import DuckDB, DuckTable
 from .files import DatabaseTable, DatasetTable, Files, FilesTable, FrameTable, StoredTable, is_dataset
-from .runsql import RunSQL, opened_relation, opened_spark, read_through_ibis
 
 
 def lies_elsewhere(prediction: Any) -> bool:

@@ -126,10 +126,6 @@ class Clusters:
         differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END AS d{i}" for i, x, _ in values]
         return ", ".join(["c", "COUNT(*) AS f0", *features, *differ])
 
-    def parts(self) -> list[str]:
-        """SQL conditions that split records by their clusters, so that each part fits in memory."""
-        return self.prediction.database.parts("c", self.records)
-
     def write(self, part: str) -> str:
         """SQL of clusters, as a table s."""
         return f"(SELECT {self.aggregates()} FROM {self.prediction.table} WHERE {part} GROUP BY c) AS s"
@@ -172,7 +168,10 @@ class Clusters:
             *((f"SUM({self.write_term(term)})", sum) for term in terms if not self.by_domain),
         ]
         select = f"SELECT {', '.join(sql for sql, _ in columns)} FROM "
-        rows = [database.rows(select + self.write(part))[0] for part in self.parts()]
+        rows = [
+            database.rows(select + self.write(part))[0]
+            for part in self.prediction.database.parts("c", self.records)
+        ]
         table = zip(*(row for row in rows if row[0]), strict=True)  # a part may have no cluster
         clusters, several, *rest = (how(part) for (_, how), part in zip(columns, table, strict=True))
         for name, wrong in zip(names, rest, strict=False):
@@ -186,7 +185,7 @@ class Clusters:
         """Return totals of terms by domain, to which a cluster belongs by its share of records."""
         totals: dict[str, dict[str | None, float]] = {}
         sums = ", ".join(["g", *(f"SUM(w * {self.write_term(term)})" for term in terms)])
-        for part in self.parts():
+        for part in self.prediction.database.parts("c", self.records):
             rows = self.prediction.database.rows(f"SELECT {sums} FROM {self.write_weighted(part)} GROUP BY g")
             for g, *values in rows:
                 before = totals.get(str(g), dict.fromkeys(terms, 0.0))

@@ -142,6 +142,9 @@ def report(
     >>> "&lt;x&gt;" in page, "<x>" in page, "<script" in page
     (True, False, False)
     """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
     check_level(level)
     domains = sample if isinstance(sample, ByDomain) else None
     stages = sample if isinstance(sample, Stages) else None
@@ -164,6 +167,13 @@ def report(
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
     warnings += [note for part in impacts.values() if isinstance(part, Impact) for note in part.notes]
+    texts, scripts = [], []
+    if explore:  # plotly's script first, each with the digest that lets it run
+        library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
+        texts = [library, Path(__file__).with_name("explore.js").read_text(encoding="utf-8")]
+    for text in texts:
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
     contents = {
         "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.alarms, printed),
@@ -189,36 +199,18 @@ def report(
         "balance": tabulate_balance(sample),
         "data": facts | {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | data,
         "call": call,
-        "scripts": _list_scripts() if explore else [],
+        "scripts": scripts,
         "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
     }
-    return _fill_template(contents)
+    text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    html: str = page.from_string(text).render(contents, style=Markup(read_style()))
+    return html + "\n"
 
 
 def read_style() -> str:
     """Return the style sheet of pages."""
     return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-
-
-def _list_scripts() -> list[dict[str, Any]]:
-    """Return the scripts of pictures to explore, plotly's first, each with the digest that lets it run."""
-    from markupsafe import Markup
-
-    library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
-    texts = [library, Path(__file__).with_name("explore.js").read_text(encoding="utf-8")]
-    digests = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
-    return [{"text": Markup(t), "digest": f"sha256-{d}"} for t, d in zip(texts, digests, strict=True)]
-
-
-def _fill_template(contents: Mapping[str, Any]) -> str:
-    """Return the page: the template with its contents, all text of which is escaped."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    html: str = page.from_string(text).render(contents, style=Markup(read_style()))
-    return html + "\n"
 
 
 def _run_engines(

@@ -60,10 +60,7 @@ def group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 def _make_picture(
     draw: Callable[[Axes], Axes], height: float, description: str, explored: Figure | None = None
 ) -> dict[str, str]:
-    """Return a picture that `draw` makes, as Base64, and the one to explore, if there is one, as JSON.
-
-    `description` is for those who cannot see it.
-    """
+    """Return a picture that `draw` makes, as Base64, with its description, and one to explore, as JSON."""
     from markupsafe import Markup
 
     matplotlib = import_extra("matplotlib", "the pictures of a report need matplotlib", "plots")
@@ -104,7 +101,15 @@ def tabulate_estimates(
         rows.append({"heading": heading, "name": m.name, "meaning": m.meaning or m.source, "cells": cells})
     named = pd.concat(whole, names=["engine"])
     explored = plots.explore(named if len(whole) > 1 else named.droplevel(0)) if explore else None
-    return {"engines": list(results), "rows": rows, "picture": _draw_forest(results, level, kinds, explored)}
+    supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
+    unbounded = sum(not np.isfinite(support).all() for support in supports.values())
+    picture = _make_picture(
+        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax),
+        1.2 + 0.2 * len(supports) * len(results) + 0.5 * unbounded,
+        f"Estimates and intervals of {', '.join(supports)}",
+        explored,
+    )
+    return {"engines": list(results), "rows": rows, "picture": picture}
 
 
 def explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
@@ -112,19 +117,6 @@ def explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
     shown = "Share of links kept by size, with the sampled sizes marked"
     picture = _make_picture(lambda ax: plots.draw_retention(fit, ax=ax), 4, shown)
     return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
-
-
-def _draw_forest(
-    results: Mapping[str, Result], level: float, kinds: Sequence[Kind], explored: Figure | None
-) -> dict[str, str]:
-    """Return the picture of estimates and intervals of engines."""
-    supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
-    unbounded = sum(not np.isfinite(support).all() for support in supports.values())
-    height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * unbounded
-    shown = f"Estimates and intervals of {', '.join(supports)}"
-    return _make_picture(
-        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax), height, shown, explored
-    )
 
 
 def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ gives each sample to every *estimator*, an engine of `erbayes.engine` with a kin
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import sys
 import time
 import warnings
@@ -20,15 +22,17 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
 
 from .._internal.errors import DataError, NotIdentified, whole
+from .._internal.files import refuse_output, replacing
 from .._internal.progress import show_progress
 from ..engine.contract import Engine, Estimator, adapt_to_study
 from ..engine.named import find_engine
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import EMPTY
-from .folder import CellRuns
 from .measures import CELL, Study, name_bounds
 from .populations import Population
 from .samples import (
@@ -41,6 +45,60 @@ from .samples import (
     need_plan,
     relabel,
 )
+
+RUN = ["estimator", "metric", "repetition"]
+"""Columns that identify a run of a cell."""
+
+
+class CellRuns:
+    """The runs of a cell: those that its file has, and new ones. Without a folder nothing is stored."""
+
+    def __init__(self, folder: Path | None, name: str, settings: Mapping[str, object]) -> None:
+        # addresses differ from run to run
+        self.settings = {what: re.sub(r" at 0x[0-9a-f]+", "", repr(x)) for what, x in settings.items()}
+        self.runs, self.file = pd.DataFrame(columns=RUN), None
+        if folder is None:
+            return
+        self.file = folder / f"{re.sub(r'[^\w ,.+=()%-]', '_', name)}.parquet"
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cannot write {folder}: {error.strerror}: name a new folder") from error
+        if not self.file.is_file():
+            refuse_output(self.file)  # before the work instead of after it
+            return
+        try:
+            table = parquet.read_table(self.file)
+            old = json.loads(table.schema.metadata[b"study"])
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{self.file} is damaged: remove it, and its cell is computed again") from error
+        for what, said in self.settings.items():
+            if (before := old.get(what, said)) != said:
+                raise DataError(
+                    f"{self.file} is of another study, with {what} {before}, not {said}: name a new folder, "
+                    "or remove the file"
+                )
+        self.settings, self.runs = old | self.settings, table.to_pandas()
+
+    def keep(self, new: pd.DataFrame) -> None:
+        """Add runs, and write the file, completely or not at all."""
+        self.runs = pd.concat([self.runs, new]).drop_duplicates(RUN) if len(self.runs) else new
+        if self.file is not None:
+            table = pa.Table.from_pandas(self.runs, preserve_index=False)
+            metadata = {b"study": json.dumps(self.settings, indent=1, ensure_ascii=False).encode()}
+            with replacing(self.file) as file:
+                parquet.write_table(table.replace_schema_metadata(metadata), file)
+
+    def arrange(self, estimators: Sequence[str], metrics: Sequence[str], repetitions: int) -> pd.DataFrame:
+        """Return the runs that are asked for, in order."""
+        of_estimator, of_metric = (
+            pd.Index(names).get_indexer(pd.Index(self.runs[column]))
+            for column, names in (("estimator", estimators), ("metric", metrics))
+        )
+        asked = (of_estimator >= 0) & (of_metric >= 0) & (self.runs["repetition"] < repetitions).to_numpy()
+        order = np.lexsort((of_metric, self.runs["repetition"], of_estimator))
+        return self.runs.iloc[order[asked[order]]]
+
 
 BLOCK = 250
 """Number of repetitions that are drawn together, and stored at once."""
@@ -170,14 +228,6 @@ class _Cell:
             **{f"metric {metric.name}": metric for metric in metrics},
         }
 
-    def draw_many(self, first: int, repetitions: Sequence[int]) -> Samples | None:
-        """Draw samples of the block that starts at `first` at once; None if they are drawn one by one."""
-        if not (isinstance(self.population, Population) and draws_batches(self.plan)):
-            return None
-        count = repetitions[-1] + 1 - first
-        drawn = draw_samples(self.plan, self.population.units, self.key[2], count, self.rng(first))
-        return Samples(drawn.units, drawn.design, drawn.unit[repetitions[0] - first :])
-
     def draw_each(self, many: Samples | None, repetitions: Sequence[int]) -> Iterator[tuple[Population, Any]]:
         """Yield the population and the labelled sample of each repetition, or the error why there is none."""
         for i, repetition in enumerate(repetitions):
@@ -216,7 +266,7 @@ def _run_missing(
     for cell in cells:
         name = ", ".join(filter(None, map(str, cell.key)))
         runs.append(CellRuns(folder, name, cell.settings(estimators, metrics)))
-        done = runs[-1].list_done()
+        done = runs[-1].runs.groupby(RUN[:2])["repetition"].agg(set).to_dict()
         for first in range(0, repetitions, BLOCK):
             block = set(range(first, min(first + BLOCK, repetitions)))
             missing = {(e, m): block - done.get((e, m.name), set()) for e in estimators for m in metrics}
@@ -251,7 +301,11 @@ def _run(
     i: int, cell: _Cell, first: int, repetitions: Sequence[int], asked: Sequence[_Asked]
 ) -> tuple[int, pd.DataFrame]:
     """Return the number of a cell, and the runs of some repetitions of the block that starts at `first`."""
-    many, apart, answers = cell.draw_many(first, repetitions), list[_Asked](), dict[str, Any]()
+    many, apart, answers = None, list[_Asked](), dict[str, Any]()
+    if isinstance(cell.population, Population) and draws_batches(cell.plan):  # others are drawn one by one
+        n, count = cell.key[2], repetitions[-1] + 1 - first
+        drawn = draw_samples(cell.plan, cell.population.units, n, count, cell.rng(first))
+        many = Samples(drawn.units, drawn.design, drawn.unit[repetitions[0] - first :])
     batch = None if many is None or cell.annotator is not None else many.batch
     for a in asked:
         if batch is not None and getattr(a.engine, "batched", False):

@@ -17,7 +17,6 @@ from ..design.contract import Design
 from ..design.sample import Batch, Sample, need_sample
 from ..labels import Annotator, draw, mislabel
 from ..labels.drawing.plans import Plan, PlanBySize, Records, need_positive_total
-from ..metrics.columns import ClusterSum
 from ..units.measuring import measure
 from ..units.units import Units
 from .populations import Population
@@ -120,21 +119,15 @@ def draw_samples(
         of_record = np.repeat(np.arange(len(units)), units.size.astype(np.int64))
         return Samples(units, UniformRecords(), of_record[rng.integers(len(of_record), size=(samples, n))])
     if isinstance(plan, PlanBySize):
-        column = _find_chance_column(plan, units)
+        if units.known is None:
+            raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
+        column = plan.column(units.known)
+        need_positive_total(column, units.known)
         ends = np.cumsum(units.column(column))
         unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
         # rounding may bring a place to the very end, behind which no unit has a chance
         return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
     return plan.draw_samples(units, n, samples, rng)
-
-
-def _find_chance_column(plan: PlanBySize, units: Units) -> ClusterSum:
-    """Return the column of chances of a plan, refusing one that draws nothing."""
-    if units.known is None:
-        raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
-    column = plan.column(units.known)
-    need_positive_total(column, units.known)
-    return column
 
 
 def need_plan(plan: Any) -> None:

@@ -272,7 +272,15 @@ class _Texts:
     """A column of the table, and what it adds to the scores of the drawn records, which are the rows `at`."""
 
     def __init__(self, column: pd.Series, at: IntArray) -> None:
-        self._codes, self._texts = _encode_texts(column)
+        try:
+            codes, values = pd.factorize(column)
+        except TypeError:  # lists cannot be hashed
+            codes, values = pd.factorize(column.map(as_text))
+        process = rapidfuzz().utils.default_process
+        texts = [process(as_text(value) or "") or None for value in values]
+        # codes of distinct texts, -1 for a missing one
+        of_value, distinct = pd.factorize(np.array(texts, dtype=object))
+        self._codes, self._texts = np.append(of_value, -1)[codes], list(distinct)
         self._of_query = self._codes[at]
         self._stock = self._codes[:: 1 + (len(column) - 1) // STOCK]
 
@@ -302,18 +310,6 @@ class _Texts:
 def rapidfuzz() -> Any:
     """Return the module rapidfuzz, or raise DataError with the remedy."""
     return import_extra("rapidfuzz", "a search by text needs rapidfuzz", "search")
-
-
-def _encode_texts(column: pd.Series) -> tuple[IntArray, list[str]]:
-    """Return the code of each value among the distinct texts, -1 for a missing one, and these texts."""
-    try:
-        codes, values = pd.factorize(column)
-    except TypeError:  # lists cannot be hashed
-        codes, values = pd.factorize(column.map(as_text))
-    process = rapidfuzz().utils.default_process
-    texts = [process(as_text(value) or "") or None for value in values]
-    of_value, distinct = pd.factorize(np.array(texts, dtype=object))
-    return np.append(of_value, -1)[codes], list(distinct)
 
 
 def _find_best(scores: FloatArray, chance: FloatArray, limit: int) -> tuple[IntArray, IntArray]:

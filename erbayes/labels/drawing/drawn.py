@@ -32,7 +32,6 @@ from ...units.clustering import Clustering
 from ...units.heap import find_heap
 from ...units.ids import as_index
 from ...units.units import KnownTotals
-from .places import in_random_order
 from .plans import (
     COLUMNS,
     GivenProbabilities,
@@ -45,7 +44,7 @@ from .plans import (
     from_plain,
     to_plain,
 )
-from .source import change, fingerprint_of, open_source, to_series
+from .source import change, fingerprint_of, in_random_order, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
@@ -360,15 +359,6 @@ def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> I
     return of_record.reindex(table["record"]).to_numpy()
 
 
-def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
-    """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
-    size = table.drop_duplicates("cluster").set_index("cluster")["size"]
-    counted = members["cluster"].value_counts().reindex(size.index, fill_value=0)
-    changed = size.index[~size.isin(known.size) | (size.to_numpy() != counted.to_numpy())]
-    if len(changed):
-        raise change(changed)
-
-
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> RecordDraws:
     """Draw records of a prediction, to be labelled.
 
@@ -426,7 +416,11 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
             table = in_random_order(table, seed)
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
-        _refuse_change(source.known, table, members)
+        size = table.drop_duplicates("cluster").set_index("cluster")["size"]
+        counted = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+        changed = size.index[~size.isin(source.known.size) | (size.to_numpy() != counted.to_numpy())]
+        if len(changed):
+            raise change(changed)
         if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
             warnings.warn(Sentence(str(heap), Grade.NOTE, Remedy.LOOK), Alarm, skip_file_prefixes=PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -19,14 +20,13 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head, need
-from ..._internal.files import HIDDEN, NEW, OLD, refuse_output, writing
+from ..._internal.files import HIDDEN, NEW, OLD, alone, refuse_output, writing
 from ..._internal.outside_json import is_whole, need_fields, read_object
 from ...units.ids import as_index, kind
 from .drawn import RecordDraws
-from .labelling_tasks import FILLED, as_sent, dealt, drawn_records
-from .page import CLUSTER, DRAWN, labelling_page
-from .plans import GivenProbabilities
-from .sheets import HAS_XLSX, read_sheet, write_sheet
+from .labelling_tasks import FILLED, HAS_XLSX, as_sent, dealt, drawn_records, read_sheet, write_sheet
+from .page import CLUSTER, DRAWN, KEYS, labelling_page
+from .plans import GivenProbabilities, NewRecords, to_plain
 
 VERSION = 1
 """The version of the folder."""
@@ -136,7 +136,14 @@ def write_folder(
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
     refuse_folder(path, replace)
-    hands = _assign_tasks(drawn, int(tasks["task"].max()), annotators, overlap)
+    if drawn.of_clusters:
+        cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
+        hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
+        hands = {
+            name: (1 + np.flatnonzero(np.isin(cluster, which))).tolist() for name, which in hands.items()
+        }
+    else:
+        hands = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
     shared = overlap if annotators > 1 else 0.0
     with replacing_folder(path) as new:
         write_files(new, drawn, tasks, hands, blind, {**(facts or {}), "overlap": shared})
@@ -170,8 +177,8 @@ def write_files(
     # of bytes, so that a file that a spreadsheet program saved again is noticed
     about["fingerprint"] = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], about)
     # one fact a line, for people who open the file
-    lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
-    (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    facts_by_line = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
+    (new / FACTS).write_text("{\n" + ",\n".join(facts_by_line) + "\n}\n", encoding="utf-8")
     settling = None
     if drawn.of_clusters:
         settling = dict(enumerate(drawn_records(drawn)["cluster"], 1))
@@ -182,7 +189,14 @@ def write_files(
         (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
         for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
             write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}")
-    text = _write_readme(hands, {file.name for file in new.iterdir()}, about["date"])
+    lines = []
+    for name, numbers in hands.items():
+        names = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
+        either = " or ".join(file for file in names if (new / file).exists())
+        lines.append(f"  to annotator {name}: {either} ({len(numbers):,} tasks)")
+    text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
+    kept = f"{TASKS}, {DRAWS}, {FACTS}"
+    text = text.format(day=about["date"], sheets="\n".join(lines), kept=kept)
     (new / README).write_text(text, encoding="utf-8")
 
 
@@ -198,8 +212,14 @@ def read_folder(path: str | Path) -> Folder:
     tasks = sorted({task for numbers in about["annotators"].values() for task in numbers})
     if tasks != list(range(1, int(shown["task"].max()) + 1)):
         raise DataError(f"{path / FACTS}: 'annotators' do not have the tasks of {TASKS}, each of them")
+    # of a drawn predicted cluster, only the first task shows all records
+    cluster = table.drop_duplicates("record").set_index("record")["cluster"]
+    inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
+    mention = inside["record"].where(inside["role"] == DRAWN).ffill()
+    first = mention.isin(cluster.index)
+    members = pd.DataFrame({"record": inside["record"][first], "cluster": cluster[mention[first]].to_numpy()})
     try:
-        drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+        drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, members.drop_duplicates("record"))
     except DataError as error:
         raise DataError(f"{path / FACTS}: 'drawn': {error.what}") from error
     as_numbers = isinstance(drawn.plan, GivenProbabilities)
@@ -216,16 +236,6 @@ def read_folder(path: str | Path) -> Folder:
     stated = {name: value for name, value in about.items() if name not in fields}
     drawn = dataclasses.replace(drawn, values=values)
     return Folder(path, drawn, shown, about["annotators"], _name_draw(about), stated, about["blind"])
-
-
-def _find_members(table: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
-    """Return the records of drawn predicted clusters, as tasks show them: record, cluster."""
-    cluster = table.drop_duplicates("record").set_index("record")["cluster"]
-    inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
-    mention = inside["record"].where(inside["role"] == DRAWN).ffill()
-    first = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
-    members = pd.DataFrame({"record": inside["record"][first], "cluster": cluster[mention[first]].to_numpy()})
-    return members.drop_duplicates("record")
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
@@ -251,17 +261,6 @@ def _read_facts(path: Path) -> dict[str, Any]:
     return about
 
 
-def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str) -> str:
-    """Return the text that says which of the files go to whom, what stays, and what to do with answers."""
-    lines = []
-    for name, numbers in dealt.items():
-        names = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
-        either = " or ".join(file for file in names if file in files)
-        lines.append(f"  to annotator {name}: {either} ({len(numbers):,} tasks)")
-    text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
-    return text.format(day=day, sheets="\n".join(lines), kept=f"{TASKS}, {DRAWS}, {FACTS}")
-
-
 def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
     """Return a text that changes with the tables of a folder and with each fact that decides a number."""
     hashed = {name: value for name, value in facts.items() if name not in UNHASHED}
@@ -273,15 +272,6 @@ def _name_draw(facts: Mapping[str, Any]) -> str:
     drawn = facts["drawn"]
     hashed = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
     return sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _assign_tasks(drawn: RecordDraws, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
-    """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
-    if not drawn.of_clusters:
-        return dealt(count, annotators, overlap, drawn.seed)
-    cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
-    hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
-    return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
 
 def _restore_type(column: pd.Series, type: str, path: Path) -> pd.Series:
@@ -376,3 +366,59 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             if old.exists():
                 old.replace(target)
             raise
+
+
+def refuse_dependent(folder: Folder) -> None:
+    """Refuse a folder whose draws and tasks are not the first of those of a larger number."""
+    plan = folder.drawn.plan
+    if not getattr(plan, "independent", False) or isinstance(plan, NewRecords):
+        raise DataError(
+            f"{folder.path}: under {to_plain(plan)['name']} a larger number is another sample, or has its "
+            "tasks in another order: draw it into a new folder"
+        )
+
+
+def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
+    """Write a folder anew with more draws; its tasks, controls, annotators and answers stay as they are."""
+    old, first = folder.drawn.table, drawn.table.head(len(folder.drawn.table))
+    same = first[[*IDS]].astype(str).equals(old[[*IDS]].astype(str))
+    if not same or not np.allclose(first["probability"], old["probability"], rtol=1e-9, atol=0):
+        raise DataError(f"{folder.path}: the values of its records have changed since: give the old ones")
+    last = int(folder.tasks["task"].max())
+    added = tasks[tasks["task"] > last]
+    if len(added) and list(added) != list(folder.tasks):
+        names = head(list(folder.tasks), 99)
+        raise DataError(f"{folder.path}: its tasks have the columns {names}: give the old attributes")
+    hands = {name: list(numbers) for name, numbers in folder.dealt.items()}
+    overlap = folder.facts["overlap"]
+    if new := added["task"].nunique():
+        for name, numbers in dealt(new, min(len(hands), new), overlap, drawn.seed).items():
+            hands[name] += [last + number for number in numbers]
+    refuse_folder(folder.path, replace=True)
+    old_rows, rows = (table[KEYS].astype(str) for table in (folder.tasks, tasks[tasks["task"] <= last]))
+    if not rows.equals(old_rows):  # as controls are drawn from the tasks that are there
+        tasks = pd.concat([folder.tasks, added], ignore_index=True)
+    with alone(folder.path / FACTS):
+        if (now := len(read_folder(folder.path).drawn.table)) != len(old):
+            raise DataError(f"{folder.path} has {now:,} draws since, not {len(old):,}: begin again")
+        with replacing_folder(folder.path) as path:
+            write_files(path, drawn, tasks, hands, folder.blind, {**facts, "overlap": overlap})
+            _keep_answers(folder.path, path, last)
+    return read_folder(folder.path)
+
+
+def _keep_answers(old: Path, new: Path, last: int) -> None:
+    """Bring the answers of a folder into a new one, whose sheets get the rows of tasks after the `last`."""
+    for file in sorted(file for file in old.iterdir() if file.is_file()):
+        fresh = new / file.name
+        if not fresh.exists():
+            shutil.copy2(file, fresh)
+        elif file.name.startswith("sheet-"):
+            sheet, blank = read_sheet(file), read_sheet(fresh)
+            if sheet.columns.has_duplicates or not set(blank) <= set(sheet):
+                said = f"{file} has the columns {head(sheet.columns, 99)}, and was written with"
+                raise DataError(f"{said} {head(blank.columns, 99)}: give these back to it")
+            further = blank[blank["task"].astype("int64") > last]
+            rows = pd.concat([sheet, further], ignore_index=True).fillna("")
+            # a row that an annotator adds may have no id
+            write_sheet(rows, fresh, ("record",) if rows["record"].map(str.strip).all() else ())

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -196,13 +197,26 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     given, added, seen = dict[tuple[int, str], list[Any]](), list[tuple[int, str]](), set[int]()
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
-    _refuse_other_tasks(saved["answers"], drawn, what)
+    listed = saved["answers"]
+    if others := [a for a in listed if a["task"] not in drawn.index or drawn[a["task"]] != a["record"]]:
+        task, record = others[0]["task"], shortened(others[0]["record"])
+        raise DataError(
+            f"{what}: {len(others):,} of {len(listed):,} answers are of another draw: task {task} of record "
+            f"{record} is not among the {len(drawn):,} tasks"
+        )
     for answer in saved["answers"]:
         task, record = answer["task"], answer["record"]
         if task in seen:
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
-        _refuse_unclear_marks(answer, shown, f"{what}: task {task}")
+        marked, where = answer["same"] + answer["different"], f"{what}: task {task}"
+        counts = Counter([*marked, *answer["added"]])
+        if twice := sorted(r for r, times in counts.items() if times > 1):
+            raise DataError(f"{where} has more than one answer about records {head(twice)}")
+        if foreign := [r for r in marked if (task, r) not in shown or r == record]:
+            raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
+        if known := [r for r in answer["added"] if (task, r) in shown]:
+            raise DataError(f"{where} shows records {head(known)}, which cannot be added to it")
         marks = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
         given[task, record] = [*marks, saved["annotator"], answer.get(SECONDS, "")]
         for mark, records in (("y", answer["same"]), ("n", answer["different"])):
@@ -211,30 +225,15 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     blank = [""] * len(ANSWERS)
     cells = pd.DataFrame([given.get(row, blank) for row in rows], columns=ANSWERS, dtype=object)
     table = pd.concat([frame.drop(columns=ANSWERS, errors="ignore"), cells], axis=1)
-    _refuse_open_records(table, what)
-    return _append_added(table, added, what) if added else table
-
-
-def _refuse_other_tasks(answers: Sequence[Mapping[str, Any]], drawn: pd.Series, what: str) -> None:
-    """Refuse answers to tasks that are not there, or that have another drawn record (task -> record)."""
-    others = [a for a in answers if a["task"] not in drawn.index or drawn[a["task"]] != a["record"]]
-    if others:
-        task, record = others[0]["task"], shortened(others[0]["record"])
-        raise DataError(
-            f"{what}: {len(others):,} of {len(answers):,} answers are of another draw: task {task} of record "
-            f"{record} is not among the {len(drawn):,} tasks"
-        )
-
-
-def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
-    """Refuse tasks that are said to be done and have records without an answer."""
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
-    blank = table[table["task"].isin(done) & (table["same"] == "")]
-    if len(blank):
+    open_records = table[table["task"].isin(done) & (table["same"] == "")]
+    if len(open_records):
+        task, record = open_records["task"].iloc[0], head(open_records["record"], 1)
         raise DataError(
-            f"{what}: {blank['task'].nunique():,} tasks are said to be done and have no answers about "
-            f"{len(blank):,} records, such as task {blank['task'].iloc[0]} about {head(blank['record'], 1)}"
+            f"{what}: {open_records['task'].nunique():,} tasks are said to be done and have no answers about "
+            f"{len(open_records):,} records, such as task {task} about {record}"
         )
+    return _append_added(table, added, what) if added else table
 
 
 def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:
@@ -262,18 +261,6 @@ def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: s
     table = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
     table[ANSWERS] = table[ANSWERS].fillna("")
     return table.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
-
-
-def _refuse_unclear_marks(answer: Mapping[str, Any], shown: Set[tuple[int, str]], where: str) -> None:
-    """Refuse an answer that marks a record twice, or one that its task does not show."""
-    task, marked = answer["task"], answer["same"] + answer["different"]
-    listed = marked + answer["added"]
-    if twice := sorted({r for r in listed if listed.count(r) > 1}):
-        raise DataError(f"{where} has more than one answer about records {head(twice)}")
-    if foreign := [r for r in marked if (task, r) not in shown or r == answer["record"]]:
-        raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
-    if known := [r for r in answer["added"] if (task, r) in shown]:
-        raise DataError(f"{where} shows records {head(known)}, which cannot be added to it")
 
 
 def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:

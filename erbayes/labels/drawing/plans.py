@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,17 +26,19 @@ from ...design.contract import Design, IndependentDraws
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ...units.clustering import Clustering
 from ...units.units import KnownTotals
-from .places import (
+from .source import (
     Chance,
     Line,
+    Source,
     at_equal_distances,
     at_points,
     containing,
     first_in_order,
     in_order,
+    keys_of,
+    match_values,
     ordered_counts,
 )
-from .source import Source, keys_of, match_values
 
 COLUMNS = ["record", "cluster", "size", "probability"]
 """Columns of every table of draws."""
@@ -101,29 +104,20 @@ class _WithReplacement:
         draws = pd.DataFrame({"size": known.size[at].astype(np.int64), "probability": p[at]})
         draws["place"] = np.floor(of_cluster * known.count[at])
         draws["within"] = np.floor(of_record * draws["size"]).astype(np.int64)
-        return _find_records(_find_clusters(draws, source, seed), source, seed)[COLUMNS]
+        # places become clusters in the order in which draws meet them, the first by key being the first, so
+        # that a source returns few clusters of each size
+        met = draws[["size", "place"]].drop_duplicates()
+        met = met.assign(rank=met.groupby("size").cumcount())
+        number_of_size = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
+        clusters = first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
+        clusters = clusters.assign(rank=clusters.groupby("size").cumcount())
+        draws = draws.merge(met, how="left").merge(clusters, how="left")
+        members = _order_members(source, draws["cluster"], seed)
+        members = members.assign(within=members.groupby("cluster").cumcount())
+        return draws.merge(members, how="left", on=["cluster", "within"])[COLUMNS]
 
     def design(self, drawn: LabelledDraws) -> Design:
         return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
-
-
-def _find_clusters(draws: pd.DataFrame, source: Source, seed: int) -> pd.DataFrame:
-    """Return draws with their cluster, by its `place` among the clusters of its size."""
-    # places become clusters in the order in which draws meet them, the first by key being the first, so that
-    # a source returns few clusters of each size
-    met = draws[["size", "place"]].drop_duplicates()
-    met = met.assign(rank=met.groupby("size").cumcount())
-    number_of_size = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
-    clusters = first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
-    clusters = clusters.assign(rank=clusters.groupby("size").cumcount())
-    return draws.merge(met, how="left").merge(clusters, how="left")
-
-
-def _find_records(draws: pd.DataFrame, source: Source, seed: int) -> pd.DataFrame:
-    """Return draws with their record, by its place `within` its cluster."""
-    members = _order_members(source, draws["cluster"], seed)
-    members = members.assign(within=members.groupby("cluster").cumcount())
-    return draws.merge(members, how="left", on=["cluster", "within"])
 
 
 def _order_members(source: Source, clusters: pd.Series, seed: int) -> pd.DataFrame:
@@ -392,14 +386,13 @@ class Strata:
         records = np.bincount(codes, counts["records"].to_numpy(dtype=float))
         draws = self._allocate_draws(n, names, records)
 
-        def line(h: int) -> Line:
-            def chance(rows: pd.DataFrame) -> FloatArray:
-                return np.where(self._find_strata(rows) == names[h], 1 / records[h], 0.0)
+        def chance(h: int, rows: pd.DataFrame) -> FloatArray:
+            return np.where(self._find_strata(rows) == names[h], 1 / records[h], 0.0)
 
-            # strata are independent, since each has a stream of random numbers of its own
-            return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
-
-        draws_of = at_points(source, counts, [line(h) for h in range(len(names))], seed)
+        # strata are independent, since each has a stream of random numbers of its own
+        points = [np.random.default_rng([seed, h]).random(k) for h, k in enumerate(draws)]
+        lines = [Line(partial(chance, h), of_stratum) for h, of_stratum in enumerate(points)]
+        draws_of = at_points(source, counts, lines, seed)
         tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
         return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
 
@@ -413,7 +406,14 @@ class Strata:
     def _allocate_draws(self, n: int, names: Any, records: FloatArray) -> IntArray:
         """Return the number of draws in each stratum, (H,), by its records."""
         if self.allocation is not None:
-            draws = self._take_allocation(n, names)
+            allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in self.allocation.items()}
+            strata = [str(h) for h in names]
+            if set(allocation) != set(strata):
+                given = head(sorted(allocation), 9)
+                raise DataError(f"the allocation must name the strata, {head(strata, 9)}, not {given}")
+            if sum(allocation.values()) != n:
+                raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
+            draws = np.array([allocation[h] for h in strata], dtype=np.int64)
         else:
             share = records / records.sum() * n
             # fewer than two draws of a stratum have no variance
@@ -429,18 +429,6 @@ class Strata:
                 f"{head(names[few] if few.any() else names)}: draw more, or merge strata"
             )
         return draws
-
-    def _take_allocation(self, n: int, names: Any) -> IntArray:
-        """Return the draws of the allocation, (H,)."""
-        allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
-        strata = [str(h) for h in names]
-        if set(allocation) != set(strata):
-            raise DataError(
-                f"the allocation must name the strata, {head(strata, 9)}, not {head(sorted(allocation), 9)}"
-            )
-        if sum(allocation.values()) != n:
-            raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
-        return np.array([allocation[h] for h in strata], dtype=np.int64)
 
     def design(self, drawn: LabelledDraws) -> Design:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units

@@ -232,7 +232,13 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
     raised = tuple(alarms(sample, metrics))
     for fault in (alarm for alarm in raised if alarm.grade is Grade.FAULT):
-        answers = [_hold_back(answer, fault) for answer in answers]
+        reason = f"the sample has a fault: {fault.what}"
+        answers = [
+            one
+            if one.verdict is Verdict.FAILS
+            else one._replace(verdict=Verdict.OPEN, further=None, reason=one.reason or reason)
+            for one in answers
+        ]
     estimate, interval, kinds, verdicts, further, reasons = zip(*answers, strict=True)
     return Check(
         metrics=metrics,
@@ -259,86 +265,51 @@ class _Answer(NamedTuple):
     reason: str
 
 
-class _Bounds(NamedTuple):
-    """The intervals of a metric, (2,) each: of the `reached` population alone, and of `all` of it.
-
-    `fit`: the metric as if all were reached; `known`: the known total of what the metric averages over, None
-    if the interval is exact or there is no such total; `unreached`: the share of it that draws do not reach.
-    """
-
-    fit: Normal
-    kind: Kind
-    reached: FloatArray
-    all: FloatArray
-    known: ClusterSum | None
-    unreached: float
-
-
-def _bound_metric(sample: Sample, metric: Metric, rule: Rule, level: float) -> _Bounds:
-    """Return the intervals of one metric."""
-    fit = _estimate_metric(sample, metric)
-    exact = rule.exact.suits(fit)
-    kind = rule.exact if exact else rule.kind
+def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
+    """Return the verdict of one metric at the level of its interval."""
+    try:
+        fit: Normal = BoundedMeans()(sample, [metric])
+    except NotIdentified:
+        fit = ClosedForm()(sample, [metric])
+    if np.isnan(fit.sd).any():
+        raise DataError(f"{metric.name} has no standard error in this sample: label more units")
+    kind, known, unreached = rule.exact, None, 0.0
     # an exact interval covers the truth whatever the draws missed; any other one is of what they reach, and
     # then allows any value for the rest
-    known, unreached = None if exact else _find_known_total(metric), 0.0
-    if known is not None:
-        links = known is PREDICTED_LINKS
-        unreached = float(sample.underrepresented_links if links else sample.unreached_share(known))
+    if not rule.exact.suits(fit):
+        kind, sized = rule.kind, {whole_column(c) for c, _ in metric.size}
+        # predicted links instead of true ones, because unreached true links are not known
+        links = bool(sized & {TRUE_LINKS, PREDICTED_LINKS})
+        known = PREDICTED_LINKS if links else RECORDS if RECORDS in sized else None
+        if known is not None:
+            unreached = float(sample.underrepresented_links if links else sample.unreached_share(known))
     fits = [
         replace(fit, unseen=replace(fit.unseen, unreached_share=np.array([share])))
         for share in (0.0, unreached if metric.is_share else 0.0)
     ]
-    reached, of_all = (one.interval(level, kind)[0] for one in fits)
-    return _Bounds(fits[0], kind, reached, of_all, known, unreached)
-
-
-def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
-    """Return the verdict of one metric at the level of its interval."""
-    bounds = _bound_metric(sample, metric, rule, level)
-    verdict, reason = _judge_bounds(bounds.all, minimum), ""
+    fit, (reached, of_all) = fits[0], (one.interval(level, kind)[0] for one in fits)
+    verdict, reason = _judge_bounds(of_all, minimum), ""
     # what labels settle holds whatever draws reach, at any look
-    certain = _judge_bounds(bounds.fit.unseen.certain[0], minimum) is not Verdict.OPEN
+    certain = _judge_bounds(fit.unseen.certain[0], minimum) is not Verdict.OPEN
     if verdict is not Verdict.FAILS and not certain:
-        reason = _explain_open(
-            sample, bounds, undecided=verdict is not _judge_bounds(bounds.reached, minimum)
-        )
+        undecided = verdict is not _judge_bounds(reached, minimum)
+        refuted = np.isnan(of_all).any()
+        reason = REFUTED if refuted else _explain_unreached(sample, known, unreached, undecided)
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
-        draws = len(sample)
-        further = _count_further_draws(bounds.fit, bounds.kind, level, minimum, draws)
+        further = _count_further_draws(fit, kind, level, minimum, len(sample))
     return _Answer(
-        estimate=bounds.fit.estimate[0],
-        interval=bounds.fit.unseen.certain[0] if certain else bounds.all,
-        kind=CERTAIN if certain else bounds.kind.label(bounds.fit, 0),
+        estimate=fit.estimate[0],
+        interval=fit.unseen.certain[0] if certain else of_all,
+        kind=CERTAIN if certain else kind.label(fit, 0),
         verdict=Verdict.OPEN if reason else verdict,
         further=further,
         reason=reason,
     )
 
 
-def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
-    """Return an answer that a fault of the sample leaves open, unless the metric fails."""
-    if answer.verdict is Verdict.FAILS:
-        return answer
-    reason = answer.reason or f"the sample has a fault: {fault.what}"
-    return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)
-
-
-def _find_known_total(metric: Metric) -> ClusterSum | None:
-    """Return the known total of the prediction that approximates what a metric averages over."""
-    sized = {whole_column(c) for c, _ in metric.size}
-    # predicted links instead of true ones, because unreached true links are not known
-    if sized & {TRUE_LINKS, PREDICTED_LINKS}:
-        return PREDICTED_LINKS
-    return RECORDS if RECORDS in sized else None
-
-
-def _explain_open(sample: Sample, bounds: _Bounds, undecided: bool) -> str:
-    """Return why more draws like those so far would not decide, or ""; `undecided` by the unreached share."""
-    if np.isnan(bounds.all).any():
-        return REFUTED
-    known, share = bounds.known, bounds.unreached
+def _explain_unreached(sample: Sample, known: ClusterSum | None, share: float, undecided: bool) -> str:
+    """Return why more draws would not decide, or "": the `share` of a known total that they do not reach."""
     of_links = known is PREDICTED_LINKS
     # nothing bounds true links missed among unreached records, so that a notable share keeps metrics of links
     # open
@@ -359,17 +330,6 @@ def _check_minimum(metric: Metric, value: object) -> float:
     least, most = metric.support
     must = f"lie between {least:g} and {most:g}, both excluded"
     return number(value, f"the minimum of {metric.name}", lambda x: least < x < most, must)
-
-
-def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
-    """Return a metric with the numbers of its draws if it is their mean, else in closed form."""
-    try:
-        return BoundedMeans()(sample, [metric])
-    except NotIdentified:
-        fit = ClosedForm()(sample, [metric])
-    if np.isnan(fit.sd).any():
-        raise DataError(f"{metric.name} has no standard error in this sample: label more units")
-    return fit
 
 
 def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:

@@ -17,12 +17,10 @@ from ..._internal.tables import NO, YES
 from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
-from ..drawing.labelling_tasks import FILLED
+from ..drawing.labelling_tasks import FILLED, read_sheet
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
-from ..drawing.sheets import read_sheet
-from .faults import Fault, Problems, State
 from .returned import Labels
-from .verdicts import KEY, ShownTasks, TaskAnswers, occurs, reach_verdicts
+from .verdicts import KEY, Fault, Problems, ShownTasks, State, TaskAnswers, occurs, reach_verdicts
 
 MARKS = dict.fromkeys(YES, "y") | dict.fromkeys(NO, "n")
 """Answers in the column `same`, in small letters, and the mark of each."""
@@ -91,8 +89,15 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
     tables = [pd.DataFrame(columns=ROWS, dtype=object)]
     for file in answer_files(folder.path):
         try:
-            is_page = file.suffix.lower() == ".json"
-            table = _read_page_file(file, folder) if is_page else _read_sheet_file(file, folder.blind)
+            if file.suffix.lower() == ".json":  # that a page has saved
+                table = read_answers(file, folder.tasks, folder.fingerprint)
+                answered = table["annotator"] != ""
+                name = table["annotator"][answered].max()
+                table = table[table["task"].isin(table["task"][answered])]
+                texts = {column: table[column].map(str) for column in ("task", "record")}
+                table = table.assign(annotator=name, where=file.name, **texts)
+            else:
+                table = _read_sheet_file(file, folder.blind)
         except DataError as error:
             problems.note(Fault.UNREAD, pd.DataFrame({"where": [error.what]}))
             continue
@@ -102,15 +107,6 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
         begun = table["task"][(table[[*FILLED]] != "").any(axis=1)]
         tables.append(table[table["task"].isin(begun)])
     return pd.concat(tables, ignore_index=True)
-
-
-def _read_page_file(file: Path, folder: Folder) -> pd.DataFrame:
-    """Return the rows of the tasks that are answered in a file that a page has saved."""
-    table = read_answers(file, folder.tasks, folder.fingerprint)
-    answered = table["annotator"] != ""
-    rows = table[table["task"].isin(table["task"][answered])]
-    texts = {column: rows[column].map(str) for column in ("task", "record")}
-    return rows.assign(annotator=table["annotator"][answered].max(), where=file.name, **texts)
 
 
 def _read_sheet_file(file: Path, blind: bool) -> pd.DataFrame:
@@ -149,10 +145,7 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
 
 
 def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
-    """Return the rows with the record that each names, its role, whether it is undecided, and the seconds.
-
-    Rows that are blank or name no record have a missing one. With `unusable` rows a task is incomplete.
-    """
+    """Return the rows with record (missing if blank or no id), role, undecided, unusable and seconds."""
     blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
     ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
     records = pd.Series(ids, rows.index, dtype=object)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, Remedy, member, refuse_cases
+from ..._internal.errors import DataError, Remedy, head, member, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.nearest import Nearest
 from ..._internal.policies import Missing
@@ -23,15 +25,12 @@ from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
 from ..annotators.error_models import Annotator, Beta
 from ..annotators.two_annotators import AnnotatorPair, annotator_of
-from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import FILLED, drawn_records
-from ..drawing.page import KEYS, WHY
-from ..drawing.sheets import HAS_XLSX, write_sheet
+from ..drawing.labelling_tasks import FILLED, HAS_XLSX, drawn_records, write_sheet
+from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, KEYS, SECONDS, WHY
 from ..drawing.source import open_source
-from .faults import State, refuse_harmful
-from .stars import Stars
-from .tallies import count_changes, count_states, list_disputed, tabulate_agreement, warn_unlooked
+from .stars import Stars, describe_counts
+from .verdicts import HARMLESS, State
 
 JUDGES_ITS_OWN = (
     "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
@@ -99,11 +98,20 @@ class Labels(Nearest):
     @property
     def labels(self) -> pd.Series:
         """Labels for `erbayes.estimate`, record -> entity; harmful faults are a DataError."""
-        refuse_harmful(self.problems, self.folder.path)
+        if len(wrong := self._harmful):
+            where, _, task, record, _ = wrong.iloc[0]
+            places = [text for text in (where, f"task {task}" if task else "", str(record)) if text]
+            what = f"{describe_counts(wrong['fault'])}; such as {', '.join(places)}"
+            raise DataError(f"{self.folder.path}: {what}", Remedy.DECIDE)
         if not len(self.stars.answers):
             what = "drawn predicted cluster" if self.of_clusters else "task"
             raise DataError(f"{self.folder.path}: no {what} has a complete answer yet")
         return self.stars.answers.set_index("record")["entity"]
+
+    @property
+    def _harmful(self) -> pd.DataFrame:
+        """Return the rows of `problems` whose faults stop labels."""
+        return self.problems[~self.problems["fault"].isin(HARMLESS)]
 
     @property
     def of_clusters(self) -> bool:
@@ -127,7 +135,12 @@ class Labels(Nearest):
 
     def summary(self) -> pd.DataFrame:
         """Count the tasks of each annotator: in all, and in each state (settled if clusters were drawn)."""
-        return count_states(self.states, self.of_clusters)
+        others = {State.DISPUTED} if self.of_clusters else {State.DISPUTED, State.SETTLED}
+        columns = [state.value for state in State if state not in others]
+        named = self.states["state"].map(lambda state: state.value)
+        counts = pd.crosstab(self.states["annotator"], named).reindex(columns=columns, fill_value=0)
+        counts.insert(0, "tasks", counts.sum(axis=1))
+        return counts.rename_axis(columns=None).reset_index()
 
     def annotators(self) -> pd.DataFrame:
         """Count what each annotator changed of the prediction, in the tasks with a complete answer.
@@ -135,11 +148,46 @@ class Labels(Nearest):
         Columns annotator; tasks; records refused, of the predicted clusters; candidates accepted; ids added;
         controls, and controls missed, which are those accepted; median seconds at work on a task.
         """
-        return count_changes(self._take_complete(), self.states)
+        given, states = self._take_complete(), self.states
+        answered = (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum()
+        table = answered.rename("tasks").to_frame()
+        for name, of_role, marks in (
+            ("records refused", CLUSTER, "n"),
+            ("candidates accepted", CANDIDATE, "y"),
+            ("ids added", ADDED, "y"),
+            ("controls", CONTROL, "yn"),
+            ("controls missed", CONTROL, "y"),
+        ):
+            counted = given["annotator"][(given["role"] == of_role) & given["same"].isin(list(marks))]
+            table[name] = counted.value_counts().reindex(table.index, fill_value=0)
+        table["median seconds"] = states.astype({SECONDS: float}).groupby("annotator")[SECONDS].median()
+        return table.reset_index()
 
     def cautions(self) -> list[str]:
         """Return a sentence for each sign that an annotator has not looked at the records."""
-        return warn_unlooked(self.annotators(), self._take_complete(), self.states, self.folder.blind)
+        given, states = self._take_complete(), self.states
+        said, undecided = [], set(states["annotator"][states["state"] == State.CANNOT_TELL])
+        accepted = given[(given["role"] == CONTROL) & (given["same"] == "y")]
+        for row in self.annotators().to_dict("records"):
+            name, tasks, missed = row["annotator"], row["tasks"], row["controls missed"]
+            refused = row["controls"] - missed
+            changed = row["records refused"] + row["candidates accepted"] + row["ids added"] + refused
+            if tasks and not changed and not self.folder.blind and name not in undecided:
+                said.append(
+                    f"{name} answered {tasks:,} tasks and never changed a default: each record of a "
+                    "predicted cluster is accepted, each candidate is refused, and no id is added. Pressing "
+                    "Enter alone does the same, and then every estimate is 1: have some of these tasks "
+                    "answered anew in a blind folder, with controls"
+                )
+            if missed:
+                where = accepted["task"][accepted["annotator"] == name]
+                said.append(
+                    f"{name} accepted {missed:,} of {row['controls']:,} controls, which are records of other "
+                    f"predicted clusters, in tasks {head(where)}. No label has them. If one does belong to "
+                    f"the entity, decide its task in sheet-{DECIDED}, with y for it; if not, have the tasks "
+                    f"of {name} answered anew by somebody else"
+                )
+        return said
 
     def _take_complete(self) -> pd.DataFrame:
         """Return the answers of tasks with a complete answer."""
@@ -160,7 +208,15 @@ class Labels(Nearest):
 
     def agreement(self) -> pd.DataFrame:
         """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
-        return tabulate_agreement(self.pairs, self.folder.drawn.table)
+        draws = self.folder.drawn.table.drop_duplicates("record").set_index("record")
+        tables = [pd.DataFrame(columns=["annotators", "tasks", "share", "estimate", "lower", "upper"])]
+        for (first, second), pair in self.pairs.items():
+            # an entity weighs by the chance of its drawn record
+            chance = draws["probability"][pair.mentions].to_numpy(float)
+            found = pair.agreement(partial(lambda chance, size: np.asarray(1 / (chance * size)), chance))
+            table = found.table().rename_axis("share").reset_index()
+            tables.append(table.assign(annotators=f"{first}, {second}", tasks=len(pair.mentions)))
+        return pd.concat(tables[1:] or tables, ignore_index=True)[[*tables[0]]]
 
     def annotator_errors(self) -> Annotator:
         """Return priors of the rates of errors of one annotator, for `erbayes.with_errors`.
@@ -188,7 +244,17 @@ class Labels(Nearest):
 
     def disputed(self) -> pd.DataFrame:
         """Return the tasks in which a fault stops `labels`, as a sheet with the answers of each annotator."""
-        return list_disputed(self.problems, self.folder.tasks, self.answers)
+        tasks, given = self.folder.tasks, self.answers[self.answers["role"] != CONTROL]
+        rows = tasks[tasks["task"].isin(self._harmful["task"]) & (tasks["role"] != CONTROL)]
+        given = given[given["task"].isin(rows["task"])]
+        added = given[given["role"] == ADDED][["task", "record", "role"]].drop_duplicates()
+        table = pd.concat([rows, added], ignore_index=True).sort_values("task", kind="stable")
+        keys = pd.MultiIndex.from_frame(table[["task", "record"]])
+        for annotator, answers in given.groupby("annotator"):
+            marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
+            place = list(table).index(FILLED[0])
+            table.insert(place, f"answer of {annotator}", marks.reindex(keys).to_numpy())
+        return table.fillna("").reset_index(drop=True)
 
     def write_disputed(self) -> Path:
         """Write the tasks to decide as sheet-decided into the folder, and return its path."""
@@ -196,11 +262,9 @@ class Labels(Nearest):
         if not len(table):
             raise DataError(f"{folder}: no task needs a decision")
         paths = [folder / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
-        for path in paths:
-            if path.exists():
-                raise DataError(
-                    f"cannot write {path}: it is there already; add the tasks to it, or rename it"
-                )
+        if there := [path for path in paths if path.exists()]:
+            said = "it is there already; add the tasks to it, or rename it"
+            raise DataError(f"cannot write {there[0]}: {said}")
         path = paths[0 if HAS_XLSX else 1]
         with replacing(path) as new:
             write_sheet(table.assign(note=""), new)
@@ -268,7 +332,20 @@ class Labels(Nearest):
         if not self.of_clusters:
             count = scan if lies_elsewhere(prediction) else measure
             return count(prediction, self.labels, missing=missing)
-        return measure_drawn_clusters(self.folder.drawn, self.labels, self.lost, prediction, missing)
+        labels, drawn = self.labels, self.folder.drawn
+        with open_source(prediction) as source:
+            drawn.refuse_another(source)
+            predicted = labels.index.isin(source.look_up(labels.index)["record"])
+        if missing is Missing.ERROR:
+            absent = labels.index[~predicted]
+            refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
+        if missing is Missing.OMIT:
+            if isinstance(prediction, Clustering):
+                refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
+            labels = labels[predicted]
+        complete = drawn.table["cluster"][~drawn.table.index.isin(self.lost.index)]
+        members = drawn.members.set_index("record")["cluster"]
+        return replace(measure_predicted(members, labels, complete), known=drawn.known)
 
     def __repr__(self) -> str:
         tasks = self.folder.tasks["task"].nunique()
@@ -283,22 +360,3 @@ class Labels(Nearest):
         lines = "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines())
         tables = (self.summary(), self.annotators())
         return lines + "".join(table.to_html(index=False, na_rep="") for table in tables)
-
-
-def measure_drawn_clusters(
-    drawn: RecordDraws, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
-) -> Units:
-    """Return drawn predicted clusters as units, without those of the rows `lost` (see `Labels.units`)."""
-    with open_source(prediction) as source:
-        drawn.refuse_another(source)
-        predicted = labels.index.isin(source.look_up(labels.index)["record"])
-    if missing is Missing.ERROR:
-        absent = labels.index[~predicted]
-        refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
-    if missing is Missing.OMIT:
-        if isinstance(prediction, Clustering):
-            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
-        labels = labels[predicted]
-    complete = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
-    members = drawn.members.set_index("record")["cluster"]
-    return replace(measure_predicted(members, labels, complete), known=drawn.known)

@@ -1,18 +1,21 @@
-"""Stars: a sampled record and its candidates, each pair answered as a match or not."""
+"""Stars: a drawn record and its candidates, each answered as a match or not, by clerks or by a machine."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, head
+from ..._internal.errors import DataError, head, number, refuse_cases
 from ..._internal.tables import refuse_names, to_frame
+from ...design import UniformRecords
 from ...units.clustering import Clustering
 from ...units.ids import ids, need_one_kind
-from .faults import describe_counts
 
 
 class Flaw(Enum):
@@ -23,6 +26,11 @@ class Flaw(Enum):
     INTRANSITIVE = "the pair is judged not a match, but a chain of matches joins its records"
     IN_TWO_ENTITIES = "the record matches several sampled records that do not match each other"
     NOT_SAMPLED = "neither record of the pair was sampled; the pair is left out"
+
+
+def describe_counts(faults: Iterable[Enum]) -> str:
+    """Return the number of times of each fault, in words."""
+    return "; ".join(f"{n:,} times: {fault.value}" for fault, n in Counter(faults).items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +105,18 @@ def read_stars(
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
     need_one_kind(drawn, first, second)
-    verdicts = _decide_matches(frame[answer], answer, threshold).to_numpy()
-    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
+    # 1 for a match, 0 for none, NaN for no answer
+    verdicts, scored = pd.to_numeric(frame[answer], errors="coerce").astype("float64"), threshold is not None
+    unclear = frame[answer].notna() & (verdicts.isna() if scored else ~verdicts.isin([0, 1]))
+    if unclear.any():
+        raise DataError(
+            f"{unclear.sum():,} of {len(unclear):,} answers {answer!r} are neither match nor none, such as "
+            f"{head(frame[answer][unclear])}: give scores a threshold=0.5, and words a table[{answer!r}].map("
+            "{'match': True, 'non-match': False})"
+        )
+    if threshold is not None:
+        verdicts = (verdicts >= threshold).astype("float64").where(verdicts.notna())
+    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts.to_numpy()})
     # a pair has no order, so that each is read from both of its ends
     turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
     both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
@@ -130,14 +148,165 @@ def read_stars(
     return Stars(members, pd.Index(entity[drawn]), problems)
 
 
-def _decide_matches(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
-    """1 for a match, 0 for none, NaN for no answer."""
-    numbers = pd.to_numeric(answers, errors="coerce").astype("float64")
-    other = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))
-    if other.any():
-        raise DataError(
-            f"{int(other.sum()):,} of {len(other):,} answers {name!r} are neither match nor none, such as "
-            f"{head(answers[other])}: give scores a threshold=0.5, and words a table[{name!r}].map("
-            "{'match': True, 'non-match': False})"
+COLUMNS = ["drawn", "record", "probability"]
+"""Columns of the answers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MachineLabels:
+    """Cheap labels of drawn records, as `machine_labels` makes them.
+
+    `labels`: the entity of each record; `draws`: that of each of the `drawn` records, in order; `unsure`:
+    those without any probability; `shared`: number of records that several answers claim.
+    """
+
+    labels: pd.Series
+    drawn: pd.Index
+    draws: pd.Index
+    unsure: pd.Index
+    shared: int
+
+    @property
+    def design(self) -> UniformRecords:
+        """The design of the draws, for `erbayes.two_phase`, if records were drawn uniformly."""
+        return UniformRecords(draws=self.draws.tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"MachineLabels({len(self.drawn):,} draws, {len(self.labels):,} records of "
+            f"{self.labels.nunique():,} entities, {len(self.unsure):,} draws unsure)"
         )
-    return numbers if threshold is None else (numbers >= threshold).astype("float64").where(numbers.notna())
+
+
+def machine_labels(
+    answers: Any, drawn: Any, prediction: Any = None, *, threshold: float = 0.5
+) -> MachineLabels:
+    """Make cheap labels from the answers of a machine about drawn records.
+
+    A record belongs to the entity of a drawn record if its probability is at least the threshold. Without a
+    probability the prediction decides: records of the same predicted cluster belong. These rules ignore
+    careful labels and the order of draws, as `erbayes.two_phase` needs.
+
+    Parameters
+    ----------
+    answers : DataFrame or Arrow table
+        One row per drawn record and record that was shown with it: columns drawn, record and probability, the
+        last one that both are one entity. It is missing if the machine is unsure, and the record too if it is
+        unsure about every record.
+    drawn : sequence of record ids, (n',)
+        The drawn records, in the order of drawing. Each has a row or more. A record that is alone has a row
+        with itself.
+    prediction : memberships, optional
+        Needed if a probability is missing.
+    threshold : float in (0, 1]
+        The least probability of a record that belongs.
+
+    Raises
+    ------
+    DataError
+        If answers are not about the drawn records, once each, or miss a probability without a prediction.
+
+    Notes
+    -----
+    Labels must be a clustering. Two drawn records have one entity if the mean of the answers about both is at
+    least the threshold. Any other record that several answers claim belongs where its probability is largest,
+    and then to the drawn record whose id sorts first.
+
+    No sums are made of probabilities, because that of a pair is not the product of two.
+
+    Examples
+    --------
+    >>> answers = pd.DataFrame({"drawn": [1, 1, 5], "record": [2, 3, None], "probability": [0.9, 0.2, None]})
+    >>> machine = machine_labels(answers, [1, 5], prediction={1: "a", 2: "a", 3: "b", 5: "c", 6: "c"})
+    >>> machine.labels.to_dict()
+    {1: 1, 2: 1, 5: 5, 6: 5}
+    >>> machine
+    MachineLabels(2 draws, 4 records of 2 entities, 1 draws unsure)
+    """
+    number(threshold, "threshold", lambda x: 0 < x <= 1, "lie above 0 and be at most 1")
+    drawn = ids(drawn, "drawn records")
+    table = _read_answers(answers, drawn)
+    known = table["probability"].notna()
+    unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][known])])
+    if not known.all():
+        table = _as_predicted(table, known, unsure, prediction, threshold)
+    entity = _name_entities(table, drawn.unique(), threshold)
+    themselves = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
+    others = table[(table["probability"] >= threshold) & ~table["record"].isin(drawn)]
+    claims = pd.concat([themselves, others], ignore_index=True)
+    claims = claims.assign(entity=entity[claims["drawn"]].to_numpy())
+    several = claims.groupby("record", sort=False)["entity"].nunique() > 1
+    # a record that several entities claim goes to the likeliest, and among equals to the first by name, so
+    # that the order of answers does not matter
+    claims = claims.sort_values(["probability", "entity"], ascending=[False, True], kind="stable")
+    labels = claims.drop_duplicates("record").set_index("record")["entity"].sort_index()
+    return MachineLabels(labels, drawn, pd.Index(entity[drawn]), unsure, int(several.sum()))
+
+
+def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
+    """Return the answers with columns drawn, record and probability, checked."""
+    frame = to_frame(answers)
+    refuse_names(COLUMNS, list(frame.columns), "the table of answers")
+    tops = ids(frame["drawn"], "column 'drawn' of the answers")
+    probability = pd.to_numeric(frame["probability"], errors="coerce").astype(float)
+    wrong = frame["probability"].notna() & ~probability.between(0, 1)
+    if wrong.any():
+        raise DataError(
+            f"{int(wrong.sum()):,} of {len(wrong):,} answers 'probability' are not probabilities from 0 to "
+            f"1, such as {head(frame['probability'][wrong])}: divide percentages by 100, and leave the "
+            "cell empty if the machine cannot tell"
+        )
+    unnamed = frame["record"].isna()
+    if lacking := int((unnamed & probability.notna()).sum()):
+        raise DataError(f"{lacking:,} of {len(frame):,} answers have a probability and no 'record'")
+    record = pd.Series(tops, dtype=object)
+    named = frame["record"][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
+    record[~unnamed.to_numpy()] = ids(named, "column 'record' of the answers")
+    records = pd.Index(record.tolist())
+    need_one_kind(drawn, tops, records)
+    rows = (
+        ": a record that is alone has a row with itself and probability 1, and one about which the machine "
+        "cannot tell has a row without a probability"
+    )
+    unanswered = drawn.unique()[~drawn.unique().isin(tops)]
+    refuse_cases(unanswered, "drawn records have no answer", rows, of=drawn.nunique())
+    strangers, remedy = tops[~tops.isin(drawn)].unique(), ": list every draw, in the order of drawing"
+    refuse_cases(strangers, "records of column 'drawn' were not drawn", remedy)
+    pairs = pd.MultiIndex.from_arrays([tops, records])
+    refuse_cases(pairs[pairs.duplicated()].tolist(), "pairs have several answers", ": keep one of them")
+    return pd.DataFrame({"drawn": tops, "record": records, "probability": probability.to_numpy()})
+
+
+def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
+    """Return the entity of each drawn record: the first of the drawn records that are joined with it."""
+    links = table[table["record"].isin(drawn) & (table["record"] != table["drawn"])]
+    place = pd.Series(np.arange(len(drawn)), index=drawn)
+    ends = np.sort([place[links["drawn"]], place[links["record"]]], axis=0)
+    means = links["probability"].groupby([ends[0], ends[1]]).mean()
+    left, right = (means[means >= threshold].index.get_level_values(i) for i in (0, 1))
+    joined = Clustering.joined(drawn, left, right)
+    first = pd.Series(joined.records).groupby(joined.codes).min()
+    return pd.Series(first[joined.codes].to_numpy(), index=joined.records)
+
+
+def _as_predicted(
+    table: pd.DataFrame, known: pd.Series, unsure: pd.Index, prediction: Any, threshold: float
+) -> pd.DataFrame:
+    """Return the answers with the threshold as probability if the prediction says that a record belongs."""
+    if prediction is None:
+        raise DataError(
+            f"the machine cannot tell in {int((~known).sum()):,} of {len(known):,} answers: pass "
+            "prediction=, whose clusters then decide"
+        )
+    clusters = Clustering.of(prediction, "prediction")
+    named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
+    absent = named[~named.isin(clusters.records)]
+    remedy = ": drop these answers, and draws of these records"
+    refuse_cases(absent, "records of the answers are not in the prediction", remedy)
+    code = pd.Series(clusters.codes, clusters.records)
+    together = code[table["drawn"]].to_numpy() == code[table["record"]].to_numpy()
+    table = table.assign(probability=np.where(known, table["probability"], threshold * together))
+    homes = code[unsure].rename_axis("drawn").rename("code").reset_index()
+    members = code[code.isin(homes["code"])].rename_axis("record").rename("code").reset_index()
+    as_predicted = homes.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
+    return pd.concat([table[~table["drawn"].isin(unsure)], as_predicted], ignore_index=True)

@@ -1,9 +1,10 @@
-"""What the answers to a task say together: of one annotator's files, of several annotators, of all tasks."""
+"""What answers to tasks say together, of one annotator or several: states of tasks, and faults of answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import combinations
 from typing import Any
 
@@ -17,8 +18,50 @@ from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import drawn_records
 from ..drawing.page import CONTROL, DRAWN, SECONDS
-from .faults import Fault, Problems, State
 from .stars import Flaw, Stars, read_stars
+
+
+class Fault(Enum):
+    """A fault in the answers of annotators. Those of `HARMLESS` do not stop `Labels.labels`."""
+
+    UNREAD = "the file is not read"
+    UNKNOWN_TASK = "the draw has no such task"
+    OTHER_RECORD = "the task has another drawn record in this folder, so the row may be of another draw"
+    CHANGED = "the id of the drawn record is changed, as a spreadsheet makes 7 of 007: write it as it was"
+    NOT_SHOWN = "the task does not show the record, and the row says neither y nor n"
+    NO_ID = "the id that is added is no integer, as ids of records are"
+    ROW_MISSING = "the task shows the record, and its row is missing"
+    UNREADABLE = "the answer is neither y nor n"
+    CONTRADICTED = "the annotator answers both y and n"
+    DRAWN_REJECTED = "the drawn record has n, but it belongs to its own entity"
+    DISPUTED = "annotators differ on the record"
+    DIFFERING = "of two drawn records, one task says that they are the same, and the other that they are not"
+    INTRANSITIVE = "the record is judged not the same, but a chain of answers joins the two"
+    IN_TWO_ENTITIES = "the record is in the entities of drawn records that are not joined"
+    UNKNOWN_RECORD = "the record, which an annotator has added, is missing in the prediction"
+    UNANSWERED = "nobody has answered the task"
+    BLANK = "the task is answered in part, and not for this record"
+    YET_ANSWERED = "the annotator cannot tell, yet answers; the answers do not count"
+    ONE_CANNOT_TELL = "one annotator cannot tell, and another can; the answers count"
+
+
+HARMLESS = frozenset(
+    {Fault.UNKNOWN_RECORD, Fault.UNANSWERED, Fault.BLANK, Fault.YET_ANSWERED, Fault.ONE_CANNOT_TELL}
+)
+"""Faults that leave labels usable. A task without a complete answer is unresolved."""
+
+
+class State(Enum):
+    """State of a task after its annotator."""
+
+    ANSWERED = "answered"
+    CANNOT_TELL = "cannot tell"
+    INCOMPLETE = "incomplete"
+    UNANSWERED = "unanswered"
+    SETTLED = "settled"
+    """Blank, and another task of the drawn predicted cluster has y for its record."""
+    DISPUTED = "disputed"
+
 
 OF_FLAW = {
     Flaw.CONTRADICTED: Fault.DIFFERING,
@@ -32,6 +75,26 @@ KEY = ["file", "annotator", "task"]
 """Columns that name the answer of a file to a task."""
 BY = ["annotator", "task"]
 """Columns that name the answer of an annotator to a task."""
+PLACE = ["where", "annotator", "task", "record"]
+"""Columns that say where a fault is."""
+
+
+class Problems:
+    """The faults that are found while answers are read, of which `Labels.problems` is made."""
+
+    def __init__(self) -> None:
+        self._noted = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
+
+    def note(self, fault: Fault, rows: pd.DataFrame) -> None:
+        """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
+        if len(rows):
+            kind: Any = fault
+            places = rows.reindex(columns=PLACE, fill_value="").astype(object)
+            self._noted.append(places.assign(fault=kind))
+
+    def table(self) -> pd.DataFrame:
+        """Return the faults, one row each: where, annotator, task, record, fault."""
+        return pd.concat(self._noted, ignore_index=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +215,7 @@ def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) ->
 
 
 def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:
-    """Return the state of each task by the answers, at most one of each task.
-
-    A blank task of a drawn predicted cluster is settled if another one of the cluster has y for its record.
-    """
+    """Return the state of each task: settled if blank, and another of its cluster has y for its record."""
     state = answers.states.set_index("task")["state"].reindex(tasks.drawn.index)
     state = state.astype(object).where(state.notna(), State.UNANSWERED)
     if tasks.cluster is None:

@@ -10,10 +10,8 @@ E R, the mean of R over random errors.
 [B22] is Binette et al. (2022), arXiv 2210.01230.
 """
 
-from .customer_records import customers
-from .errors import Chain, Merges, Misattribution, RareErrors, Splits
-from .simulated import Population, population, simulate
-from .sizes import Empirical, LogNormal, Zeta
+from .simulated import Population, customers, population, simulate
+from .synthetic import Chain, Empirical, LogNormal, Merges, Misattribution, RareErrors, Splits, Zeta
 
 __all__ = [
     "Chain",
