@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from matplotlib.figure import Figure
 
 import erbayes as eb
@@ -27,7 +28,6 @@ from erbayes.cli.drawing import DesignName
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
-from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
@@ -367,14 +367,7 @@ SUPPORTS = (m.UNIT, (-1.0, 1.0), m.definitions.POSITIVE, (1.0, np.inf), (-np.inf
 
 def normal(x, sd, support):
     """A closed-form estimate of one metric."""
-    return eb.metrics.Normal(
-        names=("x",),
-        mean=np.array([x]),
-        cov=np.array([[sd**2]]),
-        df=np.array([9.0]),
-        support=(support,),
-        unseen=Unseen(effective=20.0),
-    )
+    return closed(x, sd**2, 9.0, support, effective=20.0)
 
 
 def test_every_kind_has_an_example():

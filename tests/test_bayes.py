@@ -246,19 +246,10 @@ def test_links_by_plain_loops():
             vc += M * pairs**2 * by["kept_square"][k, j]
             vf += M * (s / 2) ** 2 * by["foreign_square"][k, j]
             cov += M * (pairs * y) * (s * o / 2)
-        for got, wanted in zip(
-            (
-                found.true,
-                found.common,
-                found.false,
-                found.common_variance,
-                found.false_variance,
-                found.covariance,
-            ),
-            (true, common, false, vc, vf, cov),
-            strict=True,
-        ):
-            assert got[k] == pytest.approx(wanted, rel=1e-12)
+        wanted = {"true": true, "common": common, "false": false}
+        wanted |= {"common_variance": vc, "false_variance": vf, "covariance": cov}
+        for name, value in wanted.items():
+            assert getattr(found, name)[k] == pytest.approx(value, rel=1e-12)
         assert found.predicted[k] == pytest.approx(common + false, rel=1e-12)
         assert found.variance[k] == pytest.approx(vc + vf + 2 * cov, rel=1e-12)
         spread = np.sqrt(min((vc + vf + 2 * cov) / (common + false) ** 2, 0.25) + 1e-4)
@@ -904,17 +895,8 @@ def test_calibration_and_refits_of_one_part():
 def test_calibration(name):
     rank, khat = ranks(*PARTS[name], 500)
     p, off = uniformity(rank)
-    print(
-        name,
-        "chi-square",
-        p.round(4),
-        "ECDF",
-        off.round(2),
-        "k-hat > .7:",
-        (khat > 0.7).mean(),
-        "max",
-        khat.max().round(2),
-    )
+    high, most = (khat > 0.7).mean(), khat.max().round(2)
+    print(name, "chi-square", p.round(4), "ECDF", off.round(2), "k-hat > .7:", high, "max", most)
     level = 1e-3 / rank.shape[1]
     assert (p > level).all() and (off < 1.2).all()
 

@@ -81,20 +81,9 @@ def drawn(model, evidence, number, seed):
         for law in one_of.models.values():
             _, by = own_model(law, evidence.data)
             by.pop(LOG_FLAWLESS, None)
-            of_laws.append(
-                dict(
-                    zip(
-                        by,
-                        pm.draw(
-                            list(by.values()),
-                            number,
-                            random_seed=int(g.integers(2**31)),
-                            mode=Mode("py", None),
-                        ),
-                        strict=True,
-                    )
-                )
-            )
+            seed, mode = int(g.integers(2**31)), Mode("py", None)
+            drawn_ones = pm.draw(list(by.values()), number, random_seed=seed, mode=mode)
+            of_laws.append(dict(zip(by, drawn_ones, strict=True)))
         values |= {k: np.stack([v[k] for v in of_laws])[chosen, np.arange(number)] for k in of_laws[0]}
     return values
 
@@ -169,14 +158,7 @@ def test_joint_calibration(model):
     for name, r in zip("PR", rank.T, strict=True):
         inside = ((r > 0.025) & (r < 0.975)).mean()
         p = stats.kstest(r, "uniform").pvalue
-        print(
-            name,
-            "95 % intervals cover",
-            inside.round(3),
-            "KS p",
-            round(p, 4),
-            "deciles",
-            np.histogram(r, 10, (0, 1))[0],
-        )
+        deciles = np.histogram(r, 10, (0, 1))[0]
+        print(name, "95 % intervals cover", inside.round(3), "KS p", round(p, 4), "deciles", deciles)
         assert inside > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150) and p > 1e-3
     print("fewer than 100 draws agree with the total:", (agreeing < 100).mean().round(3))

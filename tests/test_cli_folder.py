@@ -285,24 +285,6 @@ def test_labels_shows_what_came_back_and_writes_it(files):
     assert "cannot write f/l.csv: it is read as f" in refused("labels", "f", "--output", "f/l.csv")
 
 
-def test_unresolved_draws_are_told(files):
-    drawn()
-    folder = read_folder("f")
-    first = folder.tasks["record"].iloc[0]
-
-    def doubts(annotator, sheet):
-        here = sheet["task"] == "1"
-        sheet.loc[here, "same"] = ""
-        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
-        return sheet[~(here & (sheet["role"] == ""))]
-
-    fill(folder, TRUE, change=doubts)
-    times = (folder.drawn.table["record"] == first).sum()
-    message = done("estimate", "p.csv", "f").stderr
-    assert f"note: {times} of 40 draws have no complete answer: {times} cannot tell" in message
-    assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
-
-
 def undecided(tasks):
     """An annotator's sheets in which nobody could answer some tasks."""
 
@@ -313,6 +295,17 @@ def undecided(tasks):
         return sheet[~(here & (sheet["role"] == ""))]
 
     return doubts
+
+
+def test_unresolved_draws_are_told(files):
+    drawn()
+    folder = read_folder("f")
+    first = folder.tasks["record"].iloc[0]
+    fill(folder, TRUE, change=undecided(["1"]))
+    times = (folder.drawn.table["record"] == first).sum()
+    message = done("estimate", "p.csv", "f").stderr
+    assert f"note: {times} of 40 draws have no complete answer: {times} cannot tell" in message
+    assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
 
 
 def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
@@ -371,34 +364,23 @@ def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate
     assert f"{shown.estimate}\n{shown.lower}–{shown.upper}" in page
 
 
-def test_refusals_of_errors_of_labels(files):
-    labelled()
-    assert "write rates as missed=3/20" in refused("estimate", "p.csv", "f", "--annotator-errors", "much")
-    assert "missed is a number, or errors/cases" in refused(
-        "estimate", "p.csv", "f", "--annotator-errors", "missed=x"
-    )
-    assert "neither tasks that two annotators answered nor controls" in refused(
-        "estimate", "p.csv", "f", "--annotator-errors", "folder"
-    )
-    assert "needs a folder of erbayes draw as LABELS" in refused(
-        "estimate", "p.csv", "q.csv", "-d", "uniform-records", "--annotator-errors", "folder"
-    )
-    assert "goes with --by and --across: leave out --engine" in refused(
-        "estimate", "p.csv", "f", "--annotator-errors", "missed=.1", "--engine", "jackknife"
-    )
+REFUSALS = {
+    "p.csv f --annotator-errors much": "write rates as missed=3/20",
+    "p.csv f --annotator-errors missed=x": "missed is a number, or errors/cases",
+    "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",
+    "p.csv q.csv -d uniform-records --annotator-errors folder": "needs a folder of erbayes draw as LABELS",
+    "p.csv f --annotator-errors missed=.1 --engine jackknife": "goes with --by and --across: leave out --engine",
+    "p.csv f --worst-cases": "f has no unresolved draws: each draw has a complete answer",
+    "p.csv q.csv -d uniform-records --worst-cases": "--worst-cases needs a folder of erbayes draw",
+    "p.csv f --worst-cases --side-by-side": "--worst-cases, --side-by-side ask for different analyses: leave out all but one",
+    "p.csv f --worst-cases --interval wald": "leave out --interval wald, or choose anytime",
+}
 
 
-def test_refusals_of_worst_cases(files):
+def test_refusals_of_errors_of_labels_and_of_worst_cases(files):
     labelled()
-    assert "f has no unresolved draws: each draw has a complete answer" in refused(
-        "estimate", "p.csv", "f", "--worst-cases"
-    )
-    said = refused("estimate", "p.csv", "q.csv", "--design", "uniform-records", "--worst-cases")
-    assert "--worst-cases needs a folder of erbayes draw" in said
-    said = refused("estimate", "p.csv", "f", "--worst-cases", "--side-by-side")
-    assert "--worst-cases, --side-by-side ask for different analyses: leave out all but one" in said
-    said = refused("estimate", "p.csv", "f", "--worst-cases", "--interval", "wald")
-    assert "leave out --interval wald, or choose anytime" in said
+    for line, said in REFUSALS.items():
+        assert said in refused("estimate", *line.split())
 
 
 def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):

@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from oracle import truth
 from scipy import stats
 from test_unseen import covary_once, limits
@@ -498,11 +499,8 @@ def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
     ],
 )
 def test_simultaneous_intervals(cov, level, off):
-    k = len(cov)
-    given = dict(
-        names=tuple("abcdefgh"[:k]), mean=np.ones(k), df=np.full(k, 50.0), support=((0.0, np.inf),) * k
-    )
-    assert simultaneous_level(eb.metrics.Normal(cov=cov, **given), 0.95) == pytest.approx(level, abs=off)
+    fit = closed(np.ones(len(cov)), cov, 50.0, (0.0, np.inf))
+    assert simultaneous_level(fit, 0.95) == pytest.approx(level, abs=off)
 
 
 def test_few_draws_have_no_interval():

@@ -452,8 +452,8 @@ def test_clusters_without_a_complete_answer_are_left_out(two):
         assert labels.lost.tolist() == [state], case
         assert labels.labels.to_dict() == {"s": "s"}, case
         assert labels.units(pred).ids.tolist() == ["B"], case
-        with pytest.raises(DataError, match="no drawn predicted cluster has a complete answer yet"):
-            _ = answers_of(folder, {1: ("yyny",)}).labels
+    with pytest.raises(DataError, match="no drawn predicted cluster has a complete answer yet"):
+        _ = answers_of(folder, {1: ("yyny",)}).labels
 
 
 def test_a_task_of_another_drawn_cluster_settles_nothing(two):
@@ -616,17 +616,9 @@ def test_a_draw_that_was_changed_is_refused(tmp_path):
 
 # answers
 
-TASKS = pd.DataFrame(
-    [
-        (1, "a1", "drawn"),
-        (1, "a2", "cluster"),
-        (1, "x1", "candidate"),
-        (2, "b1", "drawn"),
-        (2, "b2", "cluster"),
-        (3, "s1", "drawn"),
-    ],
-    columns=["task", "record", "role"],
-)
+TASKS = {"task": [1, 1, 1, 2, 2, 3], "record": ["a1", "a2", "x1", "b1", "b2", "s1"]}
+TASKS |= {"role": ["drawn", "cluster", "candidate", "drawn", "cluster", "drawn"]}
+TASKS = pd.DataFrame(TASKS)
 PRED = {"a1": "a", "a2": "a", "x1": "x", "b1": "b", "b2": "b", "s1": "s", "x2": "x", "q": "q"}
 GOOD = {1: {"a1": "y", "a2": "y", "x1": "n"}, 2: {"b1": "y", "b2": "n"}, 3: {"s1": "y"}}
 
@@ -859,12 +851,15 @@ def plain(prediction, labels, design, **more):
     return eb.engine.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
 
 
-def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
-    folder, pred, true = made(tmp_path / "f", sampling.RootSize(), n=60)
+def newer_prediction(path, plan=None):
+    """A folder of 60 draws with all answers, and another prediction beside its own."""
+    folder, pred, true = made(path, plan, n=60)
     fill(folder, true)
-    labels = read_labels(folder)
-    newer = pred.copy()
-    newer.iloc[::4] = "c1"
+    return folder, pred, true, read_labels(folder), pred.mask(np.arange(len(pred)) % 4 == 0, "c1")
+
+
+def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
+    folder, pred, true, labels, newer = newer_prediction(tmp_path / "f", sampling.RootSize())
     with pytest.raises(
         DataError, match=r"pass the prediction that was drawn from; .*Labels.design\(drawn_from"
     ):
@@ -882,11 +877,7 @@ def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
 
 
 def test_uniform_records_judge_every_prediction_of_their_records(tmp_path):
-    folder, pred, true = made(tmp_path / "f", n=60)
-    fill(folder, true)
-    labels = read_labels(folder)
-    newer = pred.copy()
-    newer.iloc[::4] = "c1"
+    folder, pred, true, labels, newer = newer_prediction(tmp_path / "f")
     found = plain(newer, labels, labels.design())
     wanted = by_hand(true, pred, newer, lambda m: 1, folder.drawn.table["record"])
     assert found == pytest.approx(wanted, rel=1e-12)
@@ -897,18 +888,12 @@ def test_uniform_records_judge_every_prediction_of_their_records(tmp_path):
 
 
 def test_ends_of_links_of_one_prediction_do_not_identify_the_precision_of_another(tmp_path):
-    folder, pred, true = made(tmp_path / "f", sampling.LinkEnds(), n=60)
-    fill(folder, true)
-    labels = read_labels(folder)
-    newer = pred.copy()
-    newer.iloc[::4] = "c1"
+    _, pred, _, labels, newer = newer_prediction(tmp_path / "f", sampling.LinkEnds())
     design = labels.design(drawn_from=pred)
     with pytest.raises(eb.NotIdentified, match="have chance 0"):
         eb.estimate(newer, labels.labels, design, METRICS)
-    assert (
-        eb.estimate(pred, labels.labels, design, METRICS).estimate
-        == eb.estimate(pred, labels.labels, labels.design(), METRICS).estimate
-    )
+    own, same = (eb.estimate(pred, labels.labels, d, METRICS) for d in (labels.design(), design))
+    assert same.estimate == own.estimate
 
 
 def test_kept_weights_need_the_same_records_and_units():

@@ -124,6 +124,13 @@ class TestCensus:
 
 DRAWN = TRUTH.iloc[np.random.default_rng(4).integers(0, N, 120)].to_numpy()
 LABELS = TRUTH[TRUTH.isin(DRAWN)]
+BY_RECORDS = eb.UniformRecords(list(DRAWN))
+
+
+def judged(statistics, prediction=PREDICTION, **given):
+    return eb.impact(prediction, LABELS, BY_RECORDS, statistics, **given)
+
+
 KNOWN = eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN))
 
 
@@ -333,8 +340,8 @@ class TestDesigns:
     @pytest.mark.parametrize(
         "design",
         [
-            eb.design.Calibrated(eb.UniformRecords(list(DRAWN)), fewest=2),
-            eb.design.Responding(eb.UniformRecords(list(DRAWN)), [True] * len(DRAWN) + [False] * 5),
+            eb.design.Calibrated(BY_RECORDS, fewest=2),
+            eb.design.Responding(BY_RECORDS, [True] * len(DRAWN) + [False] * 5),
             eb.design.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
             eb.UniformRecords(list(DRAWN), population=N),
         ],
@@ -349,7 +356,7 @@ class TestDesigns:
     @pytest.mark.parametrize(
         ("design", "uniform"),
         [
-            (KNOWN, eb.UniformRecords(list(DRAWN))),
+            (KNOWN, BY_RECORDS),
             (WithRepeats(KNOWN), each_draw(DRAWN)),
             (eb.design.BySize(lambda size: size / N, list(DRAWN)), each_draw(DRAWN)),
             (eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True), each_draw(DRAWN)),
@@ -407,14 +414,14 @@ class TestControl:
 
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
-        found = eb.impact(shuffled, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
+        found = judged(STATISTICS, shuffled, **GIVEN)
         known = np.array([not why for why in found.fit.reasons])
         known[0] = False  # the number of entities follows the clusters whatever they are
         assert (found.fit.sd[known] <= 1.05 * found.plain.sd[known]).all()
         assert found.fit.sd[0] <= 1.5 * found.plain.sd[0]
 
     def test_equivalent_labels_are_those_that_the_plain_estimate_would_need(self):
-        found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count"], **GIVEN)
+        found = judged(["count"], **GIVEN)
         gain = (found.plain.sd[0] / found.fit.sd[0]) ** 2
         assert found.equivalent_labels[0] == round(120 * (gain - 1))
         assert found.equivalent_labels[0] > 0
@@ -423,10 +430,7 @@ class TestControl:
 class TestGuards:
     def test_fewer_than_ten_effective_draws_are_refused_with_their_number(self):
         rare = TRUTH.isin(pd.unique(DRAWN)[:1]).astype(float)
-        found = eb.impact(
-            PREDICTION,
-            LABELS,
-            eb.UniformRecords(list(DRAWN)),
+        found = judged(
             ["count(rare>=1)", "count"],
             attributes=TABLE.assign(rare=rare),
             features={"rare": ("rare", lambda x: x.max())},
@@ -458,38 +462,20 @@ class TestGuards:
         assert (found.fit.reasons[0] == "") == (k == 12)
 
     def test_a_statistic_that_no_draw_changes_is_refused(self):
-        found = eb.impact(
-            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["share(size>=1)", "count(size>=99)"]
-        )
+        found = judged(["share(size>=1)", "count(size>=99)"])
         assert all("do not differ" in why for why in found.fit.reasons)
 
     def test_an_empty_domain_is_refused(self):
         table = TABLE.assign(country=np.where(TRUTH.isin(DRAWN), "FR", "US"))
-        found = eb.impact(
-            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count"], attributes=table, by="country"
-        )
+        found = judged(["count"], attributes=table, by="country")
         assert found.domains == ("FR", "US")
         assert "no labelled entity" in found.fit.reasons[1]
 
     def test_what_the_matcher_wrote_is_refused(self):
         golden = TABLE.assign(year=PREDICTION.to_numpy())
         with pytest.raises(eb.DataError, match="'year' is the same in all records of each predicted cluster"):
-            eb.impact(
-                PREDICTION,
-                LABELS,
-                eb.UniformRecords(list(DRAWN)),
-                "mean(span)",
-                attributes=golden,
-                features={"span": ("year", "range")},
-            )
-        own = eb.impact(
-            PREDICTION,
-            LABELS,
-            eb.UniformRecords(list(DRAWN)),
-            "mean(span)",
-            attributes=golden,
-            features={"span": ("year", np.ptp)},
-        )
+            judged("mean(span)", attributes=golden, features={"span": ("year", "range")})
+        own = judged("mean(span)", attributes=golden, features={"span": ("year", np.ptp)})
         assert own.predicted[0] == 0
 
     @pytest.mark.parametrize("how", ["range", "sum", "distinct", "distinct texts"])
@@ -506,7 +492,7 @@ class TestGuards:
             (PREDICTION, table),
             (folder / "clusters.parquet", folder / "golden.parquet"),
         ):
-            arguments = (prediction, LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)")
+            arguments = (prediction, LABELS, BY_RECORDS, "mean(x)")
             if other is None:
                 with pytest.raises(eb.DataError, match="'best' is the same in all records of each predicted"):
                     eb.impact(*arguments, attributes=attributes, **given)
@@ -558,8 +544,8 @@ class TestFeatures:
 
     def test_the_order_of_records_does_not_matter(self):
         mixed = np.random.default_rng(2).permutation(N)
-        design = eb.UniformRecords(list(DRAWN))
-        one = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
+        design = BY_RECORDS
+        one = judged(STATISTICS, **GIVEN)
         other = eb.impact(
             PREDICTION.iloc[mixed],
             LABELS.sample(frac=1, random_state=1),
@@ -572,14 +558,14 @@ class TestFeatures:
 
     def test_records_that_the_prediction_lacks_are_refused_or_left_out(self):
         there = PREDICTION.drop(LABELS.index[:3])
-        design = eb.UniformRecords(list(DRAWN))
+        design = BY_RECORDS
         with pytest.raises(eb.DataError, match='missing="omit"'):
-            eb.impact(there, LABELS, design, "count")
-        found = eb.impact(there, LABELS, design, "count", missing=eb.Missing.OMIT)
+            judged("count", there)
+        found = judged("count", there, missing=eb.Missing.OMIT)
         left = eb.impact(there, LABELS.drop(LABELS.index[:3]), design, "count")
         assert found.table().equals(left.table())
         with pytest.raises(eb.DataError, match=r"statistics of predicted clusters need all of them"):
-            eb.impact(there, LABELS, design, "count", missing=eb.Missing.TOGETHER)
+            judged("count", there, missing=eb.Missing.TOGETHER)
 
     def test_a_frame_leaves_newer_records_out(self):
         old = PREDICTION.index[: N - 40]
@@ -617,7 +603,7 @@ class TestFeatures:
     def test_what_is_no_feature_is_refused(self, given, said):
         given = {"features": FEATURES, **given}
         with pytest.raises(eb.DataError, match=said):
-            eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(span)", **given)
+            judged("mean(span)", **given)
 
     def test_texts_of_features(self):
         assert features.Feature.parse("a=b:c=d:sum") == features.Feature("a", "b:c=d", "sum")
@@ -627,7 +613,7 @@ class TestFeatures:
 
 
 def test_sentences_say_how_wrong_the_clusters_are():
-    found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count", "mean(size)"])
+    found = judged(["count", "mean(size)"])
     first, second = found.sentences()
     row = found.table().iloc[0]
     assert f"the clusters say {row['predicted']:,.0f}" in first
@@ -644,8 +630,7 @@ def test_a_function_of_a_users_own_with_and_without_influence():
         mean = weights @ rows["span"] / weights.sum()
         return mean, (rows["span"].to_numpy() - mean) / weights.sum()
 
-    design = eb.UniformRecords(list(DRAWN))
-    found = eb.impact(PREDICTION, LABELS, design, [spread, linear, "mean(span)"], **GIVEN)
+    found = judged([spread, linear, "mean(span)"], **GIVEN)
     np.testing.assert_allclose(found.predicted, found.predicted[2])
     assert found.fit.mean[1] == pytest.approx(found.fit.mean[2])
     assert found.fit.mean[0] == pytest.approx(found.fit.mean[2], rel=0.02)
@@ -671,12 +656,11 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("by", [None, "country"])
 def test_a_scan_is_as_in_memory(folder, by):
     pytest.importorskip("duckdb")
-    design = eb.UniformRecords(list(DRAWN))
     given = {"features": FEATURES, "by": by}
-    memory = eb.impact(PREDICTION, LABELS, design, STATISTICS[:SUMS], attributes=TABLE, **given)
+    memory = judged(STATISTICS[:SUMS], attributes=TABLE, **given)
     path = folder / "orders.parquet"
     clusters = folder / "clusters.parquet"
-    scanned = eb.impact(clusters, LABELS, design, STATISTICS[:SUMS], attributes=path, **given)
+    scanned = judged(STATISTICS[:SUMS], clusters, attributes=path, **given)
     pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
 
 
@@ -685,11 +669,9 @@ def test_a_scan_in_parts_adds_up_to_all_clusters(folder, by, monkeypatch):
     """In parts of ten records, some of which have no cluster."""
     pytest.importorskip("duckdb")
     monkeypatch.setattr("erbayes.large.duckdb.PART", 10)
-    found = eb.impact(
-        folder / "clusters.parquet",
-        LABELS,
-        eb.UniformRecords(list(DRAWN)),
+    found = judged(
         STATISTICS[:SUMS],
+        folder / "clusters.parquet",
         attributes=folder / "orders.parquet",
         features=FEATURES,
         by=by,
@@ -717,7 +699,7 @@ def test_what_a_scan_refuses(folder, given, said):
     pytest.importorskip("duckdb")
     given = {"attributes": folder / "orders.parquet", "features": {"x": ("year", "range")}} | given
     with pytest.raises(eb.DataError, match=said):
-        eb.impact(folder / "clusters.parquet", LABELS, eb.UniformRecords(list(DRAWN)), **given)
+        eb.impact(folder / "clusters.parquet", LABELS, BY_RECORDS, **given)
 
 
 def run(folder, *words):
@@ -739,9 +721,8 @@ SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "-
 def test_the_shell_prints_the_table_of_python(folder, more):
     found = run(folder, "clusters.csv", *SHELL, *more, "--format", "csv")
     assert found.exit_code == 0, found.output
-    design = eb.UniformRecords(list(DRAWN))
     by = more[1] if "--by" in more else None
-    table = eb.impact(PREDICTION, LABELS, design, ["count", "mean(span)"], by=by, **GIVEN).table()
+    table = judged(["count", "mean(span)"], by=by, **GIVEN).table()
     from io import StringIO
 
     printed = pd.read_csv(StringIO(found.stdout)).set_index("statistic")
@@ -761,14 +742,12 @@ def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(fold
 
 def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():
     """Texts are read at once by Arrow, or one by one by pandas if one has blanks, and rows without use are left."""
-    plain = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN).table()
+    plain = judged(STATISTICS, **GIVEN).table()
     shuffled = TABLE.sample(frac=1, random_state=1)
     beyond = pd.DataFrame([{**TABLE.iloc[0], TABLE.columns[0]: TABLE.iloc[:, 0].max() + 1}])
     for year in (shuffled["year"].astype(str), " " + shuffled["year"].astype(str)):
         table = pd.concat([shuffled.assign(year=year), beyond.assign(year="then")])
-        found = eb.impact(
-            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN | {"attributes": table}
-        )
+        found = judged(STATISTICS, **GIVEN | {"attributes": table})
         pd.testing.assert_frame_equal(found.table(), plain, rtol=1e-12)
 
 
@@ -812,11 +791,9 @@ def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
     )
     for place, attributes in ways.items():
         with pytest.raises(eb.DataError, match=said):
-            eb.impact(
-                PREDICTION if place is None else place,
-                LABELS,
-                eb.UniformRecords(list(DRAWN)),
+            judged(
                 "mean(s)",
+                PREDICTION if place is None else place,
                 attributes=attributes,
                 features={"s": ("x", how)},
             )
@@ -828,14 +805,14 @@ def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
 def test_complex_numbers_and_periods_are_no_numbers(values):
     given = {"attributes": TABLE.assign(x=values), "features": {"s": ("x", "sum")}}
     with pytest.raises(eb.DataError, match="cannot be used"):
-        eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(s)", **given)
+        judged("mean(s)", **given)
 
 
 def test_a_column_that_is_there_twice_is_refused():
     twice = pd.concat([TABLE, TABLE[["year"]]], axis=1)
     given = {"attributes": twice, "features": {"s": ("year", "sum")}}
     with pytest.raises(eb.DataError, match="has several columns 'year': rename all but one"):
-        eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(s)", **given)
+        judged("mean(s)", **given)
 
 
 KNOWN = {"pay": ("wages", "known-sum"), "employers": ("wages", "known-distinct")}
@@ -850,33 +827,21 @@ def test_values_that_are_there_are_aggregated_if_that_is_asked_for(folder, tmp_p
         prediction, table = folder / "clusters.parquet", tmp_path / "a.parquet"
         wages = PARTLY["wages"].astype("Int64").astype("string") if place == "text" else PARTLY["wages"]
         PARTLY.assign(wages=wages).to_parquet(table)
-    design = eb.UniformRecords(list(DRAWN))
     asked = ["mean(pay)", "mean(employers)"]
-    found = eb.impact(prediction, LABELS, design, asked, attributes=table, features=KNOWN)
+    found = judged(asked, prediction, attributes=table, features=KNOWN)
     groups = PARTLY.set_index("record")["wages"].groupby(PREDICTION)
     np.testing.assert_allclose(found.predicted, [groups.sum().mean(), groups.nunique().mean()])
     # as with the zeros that the missing values add to a sum
     filled = PARTLY.assign(wages=PARTLY["wages"].fillna(0))
-    zero = eb.impact(
-        PREDICTION, LABELS, design, "mean(pay)", attributes=filled, features={"pay": ("wages", "sum")}
-    )
+    zero = judged("mean(pay)", attributes=filled, features={"pay": ("wages", "sum")})
     np.testing.assert_allclose(found.fit.mean[0], zero.fit.mean[0])
     missing = f"'wages' is missing for {len(TABLE) // 2:,} of {len(TABLE):,} records"
     assert [note.grade.value for note in found.notes] == ["note", "note"]
     assert f"{missing}, and 'pay' is the sum of the values that are there." in found.sentences()[-2]
     with pytest.raises(eb.DataError, match=f"{missing}.*: fill it in, or aggregate .* by known-sum"):
-        eb.impact(
-            prediction, LABELS, design, "mean(pay)", attributes=table, features={"pay": ("wages", "sum")}
-        )
+        judged("mean(pay)", prediction, attributes=table, features={"pay": ("wages", "sum")})
     with pytest.raises(eb.DataError, match="the feature 'pay' is no finite number for"):
-        eb.impact(
-            prediction,
-            LABELS,
-            design,
-            "mean(pay)",
-            attributes=table,
-            features={"pay": ("wages", "known-mean")},
-        )
+        judged("mean(pay)", prediction, attributes=table, features={"pay": ("wages", "known-mean")})
 
 
 def test_the_shell_says_what_is_aggregated(folder, tmp_path):
@@ -900,6 +865,4 @@ def test_a_column_of_the_matcher_is_recognised_if_some_clusters_lack_it(folder, 
         (folder / "clusters.parquet", tmp_path / "a.parquet"),
     ):
         with pytest.raises(eb.DataError, match="as if the matcher wrote it"):
-            eb.impact(
-                prediction, LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)", attributes=attributes, **given
-            )
+            judged("mean(x)", prediction, attributes=attributes, **given)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from scipy import stats
 
 import erbayes as eb
@@ -14,15 +15,7 @@ SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.
 
 
 def fit(mean, sd=0.05, df=9.0, support=(0.0, 1.0), draws=20.0, extremes=None):
-    V = np.array([[sd**2]])
-    return eb.metrics.Normal(
-        names=("x",),
-        mean=np.array([mean]),
-        cov=V,
-        df=np.array([df]),
-        support=(support,),
-        unseen=Unseen(effective=draws, reach=extremes),
-    )
+    return closed(mean, sd**2, df, support, effective=draws, reach=extremes)
 
 
 def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
@@ -114,18 +107,10 @@ def test_many_samples_at_once_are_each_alone():
     cov, df = sd[..., None] ** 2 * np.eye(2), rng.uniform(2, 50, (3, 2))
     support = ((0.0, 1.0), (0.0, np.inf))
     for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric(), eb.intervals.WALD):
-        together = eb.metrics.Normal(
-            names=("a", "b"), mean=mean, cov=cov, df=df, support=support, unseen=Unseen(effective=30.0)
-        ).interval(0.9, kind)
+        given = dict(names=("a", "b"), support=support, unseen=Unseen(effective=30.0))
+        together = eb.metrics.Normal(mean=mean, cov=cov, df=df, **given).interval(0.9, kind)
         for i in range(3):
-            alone = eb.metrics.Normal(
-                names=("a", "b"),
-                mean=mean[i],
-                cov=cov[i],
-                df=df[i],
-                support=support,
-                unseen=Unseen(effective=30.0),
-            ).interval(0.9, kind)
+            alone = eb.metrics.Normal(mean=mean[i], cov=cov[i], df=df[i], **given).interval(0.9, kind)
             np.testing.assert_array_equal(together[i], alone)
 
 

@@ -30,15 +30,8 @@ def files(tmp_path, monkeypatch):
     same = WHO[1:] == WHO[:-1]
     weight = np.where(same, 8.0, -3.0) + np.arange(RECORDS - 1) % 5
     weight[::40] = 3  # a probability of .89, so that a weight from .99 on is another clustering
-    write(
-        "edges.csv",
-        match_weight=weight,
-        match_probability=2**weight / (1 + 2**weight),
-        customer_l=IDS[:-1],
-        customer_r=IDS[1:],
-        name_l="n",
-        name_r="n",
-    )
+    scores = {"match_weight": weight, "match_probability": 2**weight / (1 + 2**weight)}
+    write("edges.csv", **scores, customer_l=IDS[:-1], customer_r=IDS[1:], name_l="n", name_r="n")
     return tmp_path
 
 
@@ -113,15 +106,9 @@ def test_source_and_id_are_a_key_in_every_file(files):
         *(pd.read_csv(pd.io.common.StringIO(text)) for text in (scanned.stdout, wanted))
     )
     same = np.flatnonzero((WHO[1:] == WHO[:-1]) & (source[1:] != source[:-1]))
-    write(
-        "edges.csv",
-        match_weight=9.0,
-        match_probability=0.998,
-        source_dataset_l=source[same],
-        unique_id_l=number[same],
-        source_dataset_r=source[same + 1],
-        unique_id_r=number[same + 1],
-    )
+    left = {"source_dataset_l": source[same], "unique_id_l": number[same]}
+    right = {"source_dataset_r": source[same + 1], "unique_id_r": number[same + 1]}
+    write("edges.csv", match_weight=9.0, match_probability=0.998, **left, **right)
     write("all.csv", source_dataset=source, unique_id=number)
     shown = run("clusters", "edges.csv@.5", "--records", "all.csv", "-f", "csv")
     made = pd.read_csv(pd.io.common.StringIO(shown.stdout))

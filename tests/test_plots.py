@@ -226,26 +226,10 @@ def runs_of(repetitions=200):
                 if estimator == "fails":
                     x[::3] = np.nan
                 half = np.full(repetitions, np.nan if estimator == "naive" else 2 / n**0.5)
-                found.append(
-                    pd.DataFrame(
-                        {
-                            "population": people,
-                            "plan": "records",
-                            "n": n,
-                            "estimator": estimator,
-                            "metric": "P",
-                            "truth": truth,
-                            "repetition": range(repetitions),
-                            "estimate": x,
-                            "lower": x - half,
-                            "upper": x + half,
-                            "se": half / 2,
-                            "reason": np.where(np.isnan(x), "bad luck", ""),
-                            "seconds": 1.0,
-                            "warned": 0.0,
-                        }
-                    )
-                )
+                row = {"population": people, "plan": "records", "n": n, "estimator": estimator, "metric": "P"}
+                row |= {"truth": truth, "repetition": range(repetitions), "estimate": x}
+                row |= {"lower": x - half, "upper": x + half, "se": half / 2, "seconds": 1.0, "warned": 0.0}
+                found.append(pd.DataFrame(row | {"reason": np.where(np.isnan(x), "bad luck", "")}))
     return Study(pd.concat(found, ignore_index=True), 0.95)
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from scipy import stats
 from test_reach import plain, widened
 
@@ -24,9 +25,7 @@ P, R = m.pairwise_precision, m.pairwise_recall
 
 
 def normal(mean, sd=1.0):
-    return eb.metrics.Normal(
-        names=("x",), mean=np.array([mean]), cov=np.array([[sd**2]]), df=np.array([np.inf]), support=LINE
-    )
+    return closed(mean, sd**2, support=LINE[0])
 
 
 def gamma_draws(number=5000):
@@ -87,13 +86,7 @@ def test_chains_and_ranks_of_the_first_result_stay():
     rng = np.random.default_rng(3)
     values = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], (4, 250))
     draws = eb.metrics.Draws(("a", "b"), values, LINE * 2)
-    wide = eb.metrics.Normal(
-        names=("a", "b"),
-        mean=np.array([5.0, 5.0]),
-        cov=9 * np.eye(2),
-        df=np.full(2, np.inf),
-        support=LINE * 2,
-    )
+    wide = closed([5.0, 5.0], 9 * np.eye(2), support=LINE[0], names="ab")
     pool = pool_quantiles([draws, wide], [0.65, 0.35])
     assert pool.values.shape == (4, 250, 2) and pool.tree["posterior"].sizes["chain"] == 4
     np.testing.assert_array_equal(pool.flat.argsort(axis=0), draws.flat.argsort(axis=0))
@@ -102,11 +95,8 @@ def test_chains_and_ranks_of_the_first_result_stay():
 
 def test_a_pool_has_the_certain_ends_of_all_and_the_largest_unreached_share():
     """Ends that are certain by one result are so in the pool: .7 to .9 where one has these, and one .6 to 1."""
-    given = dict(mean=np.array([0.8]), cov=np.array([[0.04]]), df=np.array([np.inf]))
     one, other = (
-        eb.metrics.Normal(
-            names=("x",), support=((0.0, 1.0),), unseen=Unseen(certain=ends, unreached_share=share), **given
-        )
+        closed(0.8, 0.04, certain=ends, unreached_share=share)
         for ends, share in (([[0.7, 0.9]], 0.3), ([[0.6, 1.0]], 0.0))
     )
     for results in ((one, other), (other, one)):
@@ -118,22 +108,15 @@ def test_a_pool_has_the_certain_ends_of_all_and_the_largest_unreached_share():
 
 def test_what_is_quoted_is_cut_once():
     """Labels leave .93 or less, below the estimate of the closed form; the interval moves there once."""
-    closed = eb.metrics.Normal(
-        names=("x",),
-        mean=np.array([0.95]),
-        cov=np.array([[1e-4]]),
-        df=np.array([np.inf]),
-        support=((0.0, 1.0),),
-        unseen=Unseen(certain=np.array([[0.7, 0.93]])),
-    )
-    quoted = as_quoted(closed, (1, 50), rng=1)
-    np.testing.assert_array_equal(quoted.interval(), closed.interval())
-    np.testing.assert_array_equal(quoted.estimate, closed.estimate)
+    of_all = closed(0.95, 1e-4, certain=np.array([[0.7, 0.93]]))
+    quoted = as_quoted(of_all, (1, 50), rng=1)
+    np.testing.assert_array_equal(quoted.interval(), of_all.interval())
+    np.testing.assert_array_equal(quoted.estimate, of_all.estimate)
     assert quoted.interval()[0, 0] < quoted.estimate[0] == 0.93
     pooled = replace(quoted, origin=(POOLED,), values=quoted.values - 0.01)
     of_both = np.ones((1, 1), dtype=bool)
-    found = PooledDifferences.of(replace(pooled.posterior, centre=closed.mean), closed, pooled, of_both)
-    own, alone = np.quantile(quoted.flat, 0.025), replace(closed, unseen=Unseen()).interval()[0, 0]
+    found = PooledDifferences.of(replace(pooled.posterior, centre=of_all.mean), of_all, pooled, of_both)
+    own, alone = np.quantile(quoted.flat, 0.025), replace(of_all, unseen=Unseen()).interval()[0, 0]
     np.testing.assert_allclose(found.interval(), [[0.65 * own + 0.35 * alone - 0.02, 0.93]])
 
 

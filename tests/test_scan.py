@@ -199,17 +199,8 @@ def postgres(tmp_path_factory):
             shutil.chown(folder, "postgres")
         data = f"{folder}/data"
         run("initdb", "-D", data, *"-A trust -U postgres --no-sync -E UTF8 --locale C.UTF-8".split())
-        run(
-            "pg_ctl",
-            "-D",
-            data,
-            "-w",
-            "-l",
-            f"{folder}/log",
-            "-o",
-            f"-k {folder} -c listen_addresses='' -c fsync=off",
-            "start",
-        )
+        options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+        run("pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start")
         try:
             with psycopg.connect(host=folder, user="postgres", dbname="postgres") as connection:
                 yield connection

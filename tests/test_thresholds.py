@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from scipy.optimize import brentq
 
 import erbayes as eb
@@ -24,7 +25,6 @@ from erbayes.labels import Annotator, Beta, Mixture, draw
 from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
-from erbayes.metrics.unseen import Unseen
 from erbayes.study import populations as sim
 
 R = m.pairwise_recall
@@ -231,15 +231,7 @@ def test_degrees_of_freedom_are_1_at_least(weight):
 
 
 def normal(variance, mean=1.0):
-    one = np.full(1, mean)
-    return eb.metrics.Normal(
-        names=("x",),
-        mean=one,
-        cov=np.array([[variance]]),
-        df=one * 9,
-        support=((-np.inf, np.inf),),
-        unseen=Unseen(effective=10.0),
-    )
+    return closed(mean, variance, 9 * mean, (-np.inf, np.inf), effective=10.0)
 
 
 def test_a_variance_below_0_is_rounding_or_refused():
@@ -254,14 +246,7 @@ def test_a_variance_below_0_is_rounding_or_refused():
 def test_what_cancels_in_a_difference_is_rounding(left, rounding):
     """Two estimates of variance 1, whose difference has variance `left`: a trillionth of what was added up."""
     cov = np.array([[1, 1 - left / 2], [1 - left / 2, 1]])
-    two = eb.metrics.Normal(
-        names=("x", "y"),
-        mean=np.zeros(2),
-        cov=cov,
-        df=np.full(2, 9.0),
-        support=((-np.inf, np.inf),) * 2,
-        unseen=Unseen(effective=10.0),
-    )
+    two = closed([0.0, 0.0], cov, 9.0, (-np.inf, np.inf), effective=10.0)
     assert bool(two.contrast(np.array([1.0, -1.0]), ["x - y"]).sd[0] == 0) is rounding
 
 
@@ -549,9 +534,7 @@ def test_a_domain_has_an_interval_from_ten_effective_draws(draws, shown):
 
 
 def test_degrees_of_freedom_grow_with_the_draws():
-    fit = eb.metrics.Normal(
-        names=("x",), mean=np.array([0.5]), cov=np.array([[0.04]]), df=np.array([7.0]), support=((0.0, 1.0),)
-    )
+    fit = closed(0.5, 0.04, 7.0)
     longer = continued(fit, 20, 60)
     assert longer.df[0] == pytest.approx(21) and longer.cov[0, 0] == pytest.approx(0.04 / 3)
 

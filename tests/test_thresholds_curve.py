@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from closed import closed
 from scipy.stats import beta, norm
 
 import erbayes as eb
@@ -19,7 +20,6 @@ from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.large import DatabaseTable, Dialect, RunSQL
 from erbayes.large.duckdb import DuckTable
 from erbayes.metrics.simultaneous import simultaneous_level
-from erbayes.metrics.unseen import Unseen
 
 NOWHERE = np.zeros((1, 2))
 """No unreached links can move an estimate."""
@@ -219,14 +219,7 @@ def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
     for scale, stays in ((0.97, True), (1.03, False)):
         gap = norm.ppf(0.95) * np.sqrt(sum(added) + 2 * sd**2) * scale
         mean = np.array([0.7 - gap, 0.7])
-        joint = eb.metrics.Normal(
-            names=curve.joint.names,
-            mean=mean,
-            cov=np.eye(2) * sd**2,
-            df=np.full(2, n),
-            support=((0.0, 1.0),) * 2,
-            unseen=Unseen(effective=n),
-        )
+        joint = closed(mean, np.eye(2) * sd**2, n, names=curve.joint.names, effective=n)
         found = replace(curve, joint=joint, effective=np.full((2, 1), n)).best("pairwise-f1")
         assert (2.0 in set(found.threshold)) == stays
 
@@ -234,14 +227,7 @@ def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
 def flat(x, sd, effective=1000.0):
     """A curve of precision with given estimates and standard errors."""
     curve = curve_of([5.0, 4.0, 3.0, 2.0, 1.0], metrics="pairwise-precision")
-    joint = eb.metrics.Normal(
-        names=curve.joint.names,
-        mean=np.array(x),
-        cov=np.diag(np.array(sd) ** 2),
-        df=np.full(5, 1e9),
-        support=((0.0, 1.0),) * 5,
-        unseen=Unseen(effective=1e9),
-    )
+    joint = closed(x, np.diag(np.array(sd) ** 2), 1e9, names=curve.joint.names, effective=1e9)
     return replace(curve, joint=joint, effective=np.full((5, 1), effective))
 
 
@@ -304,14 +290,7 @@ def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_
     for least in (0.92, 0.95, 0.99):
         n = _count_needed(least, 0.95)
         assert least**n == pytest.approx(0.05)
-        fit = eb.metrics.Normal(
-            names=("P",),
-            mean=np.ones(1),
-            cov=np.zeros((1, 1)),
-            df=np.full(1, 1e9),
-            support=((0.0, 1.0),),
-            unseen=Unseen(effective=n),
-        )
+        fit = closed(1.0, 0.0, 1e9, effective=n)
         assert fit.interval(0.9, CAUTIOUS)[0, 0] == pytest.approx(least, abs=0.1 * (1 - least))
     curve = flat([0.99] * 5, [0.005] * 5)
     for first, effective in ((5.0, 30.0), (4.0, 29.9)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from closed import closed
 from test_bootstrap import Given
 from typer.testing import CliRunner
 
@@ -15,7 +16,6 @@ from erbayes.analysis.planning import forecast
 from erbayes.cli import app
 from erbayes.engine import BCa, Resampled, bootstrap, side_by_side
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 
 pytestmark = pytest.mark.kernel
@@ -258,14 +258,7 @@ def test_the_shell_prints_null_and_why(tmp_path):
 
 def test_a_variance_below_0_takes_no_other_row():
     cov = np.array([[-1e-4, 0, 0], [0, 4e-4, 0], [0, 0, -1e-26]])
-    found = eb.metrics.Normal(
-        names=("a", "b", "c"),
-        mean=np.full(3, 0.5),
-        cov=cov,
-        df=np.full(3, 9.0),
-        support=((0.0, 1.0),) * 3,
-        unseen=Unseen(effective=10),
-    )
+    found = closed([0.5] * 3, cov, 9.0, names="abc", effective=10)
     np.testing.assert_allclose(found.sd, [np.nan, 0.02, 0], atol=1e-16)
     reasons = found.table()["reason"]
     assert "variance estimate is below 0" in reasons["a"] and "use the jackknife" in reasons["a"]
