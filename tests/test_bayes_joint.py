@@ -33,18 +33,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.study]
 SIZES = bayes.PredictionInformed(
     0.08, 0.12, NormalPrior(-3.0, 0.5), NormalPrior(1.0, 0.3), NormalPrior(-0.5, 0.2)
 )
-DEFAULT_METRICS = bayes.Retention(
-    NormalPrior(-0.7, 0.5),
-    NormalPrior(1.0, 0.4),
-    NormalPrior(1.5, 0.4),
-    NormalPrior(2.0, 0.5),
-    StudentTPrior(0.25, 0.08),
-    StudentTPrior(0.05, 0.05),
-    StudentTPrior(0.0, 0.05),
-    0.08,
-    0.1,
-    unbroken=0.0,
-)
+LEVELS = [NormalPrior(*of) for of in ((-0.7, 0.5), (1.0, 0.4), (1.5, 0.4), (2.0, 0.5))]
+SLOPES = [StudentTPrior(*of) for of in ((0.25, 0.08), (0.05, 0.05), (0.0, 0.05))]
+DEFAULT_METRICS = bayes.Retention(*LEVELS, *SLOPES, 0.08, 0.1, unbroken=0.0)
 HALF = replace(DEFAULT_METRICS, break_level=NormalPrior(0.5, 0.4), share_slope=StudentTPrior(-0.2, 0.05))
 LEAKAGE = bayes.Leakage(
     NormalPrior(-1.5, 0.5),

@@ -82,13 +82,8 @@ def test_blind_sheets_tell_no_role_and_no_order(tmp_path):
     assert sorted(zip(first["task"], first["record"], strict=True)) == sorted(
         zip(folder.tasks["task"].astype(str), folder.tasks["record"], strict=True)
     )
-    role = dict(
-        zip(
-            zip(folder.tasks["task"].astype(str), folder.tasks["record"], strict=True),
-            folder.tasks["role"],
-            strict=True,
-        )
-    )
+    rows = folder.tasks[["task", "record", "role"]].itertuples(index=False)
+    role = {(str(task), record): role for task, record, role in rows}
     rest = first[first["role"] == "shown"]
     place = rest.groupby("task").cumcount() / rest.groupby("task")["task"].transform("size")
     true = pd.Series([role[key] for key in zip(rest["task"], rest["record"], strict=True)], index=rest.index)

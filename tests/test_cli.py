@@ -531,13 +531,8 @@ def test_compare_what_predictions_share(folder):
     )
     assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
     (row,) = paired(run(*args, "--missing", "common"))
-    wanted = (
-        eb.compare(
-            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, missing=eb.Missing.COMMON
-        )
-        .differences()
-        .iloc[0]
-    )
+    both, common = {"p": PRED, "q": OTHER.iloc[5:]}, eb.Missing.COMMON
+    wanted = eb.compare(both, LABELS, eb.UniformClusters(), F1, missing=common).differences().iloc[0]
     assert row["estimate"] == pytest.approx(wanted.estimate, rel=1e-12)
 
 

@@ -141,13 +141,8 @@ def test_a_census_equals_brute_force(seed, known):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
     true, pred, group = population(seed, 90)
-    found = by_domain(
-        census(true, pred),
-        pd.Series(dict(enumerate(group)), name="g"),
-        eb.metrics.ALL,
-        prediction=dict(enumerate(pred)),
-        links=Links.INSIDE,
-    )
+    groups, given = pd.Series(dict(enumerate(group)), name="g"), dict(enumerate(pred))
+    found = by_domain(census(true, pred), groups, eb.metrics.ALL, prediction=given, links=Links.INSIDE)
     table = found.table().set_index(["domain", "metric"]).estimate
     for g in VALUES[:2]:
         some = [i for i in range(len(true)) if group[i] == g]

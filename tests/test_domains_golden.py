@@ -102,13 +102,8 @@ def test_calibration_to_links_by_group_and_its_replicates():
         eb.engine.jackknife(sample, eb.metrics.DEFAULT_METRICS),
     )
     np.testing.assert_allclose(jack.sd, taylor.sd, rtol=0.6)
-    assert (
-        np.median(
-            taylor.sd
-            / eb.engine.taylor(plain, eb.metrics.DEFAULT_METRICS).apply(eb.metrics.DEFAULT_METRICS).sd
-        )
-        < 1.1
-    )
+    metrics = eb.metrics.DEFAULT_METRICS
+    assert np.median(taylor.sd / eb.engine.taylor(plain, metrics).apply(metrics).sd) < 1.1
 
 
 def test_bad_totals_by_group():

@@ -215,13 +215,8 @@ DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, of_clust
 
 
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
-    candidates = pd.DataFrame(
-        {
-            "record": ["a2", "a2", "a2", "zz"],
-            "candidate": ["b1", "b1", "a1", "q"],
-            "why": ["name", "date", "x", "x"],
-        }
-    )
+    rows = [("a2", "b1", "name"), ("a2", "b1", "date"), ("a2", "a1", "x"), ("zz", "q", "x")]
+    candidates = pd.DataFrame(rows, columns=["record", "candidate", "why"])
     table = sampling.tasks(DRAWN, None, candidates)
     assert table[["task", "record", "role"]].to_numpy().tolist() == [
         [1, "a2", "drawn"],

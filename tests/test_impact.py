@@ -669,13 +669,8 @@ def test_a_scan_in_parts_adds_up_to_all_clusters(folder, by, monkeypatch):
     """In parts of ten records, some of which have no cluster."""
     pytest.importorskip("duckdb")
     monkeypatch.setattr("erbayes.large.duckdb.PART", 10)
-    found = judged(
-        STATISTICS[:SUMS],
-        folder / "clusters.parquet",
-        attributes=folder / "orders.parquet",
-        features=FEATURES,
-        by=by,
-    )
+    given = {"attributes": folder / "orders.parquet", "features": FEATURES, "by": by}
+    found = judged(STATISTICS[:SUMS], folder / "clusters.parquet", **given)
     domains = [None] if by is None else [(TABLE["country"] == c).astype(float) for c in ("FR", "US")]
     predicted = [x for domain in domains for x in brute_force(PREDICTION, domain)[:SUMS]]
     np.testing.assert_allclose(found.predicted, predicted, rtol=1e-9)

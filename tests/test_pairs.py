@@ -16,13 +16,7 @@ import erbayes as eb
 from erbayes.analysis.pairs.limits import Estimate, PairStrata, estimate_precision, estimate_recall, multiply
 from erbayes.engine.bounded_means import betting_in_strata
 
-EIGHT = pd.DataFrame(
-    {
-        "l": ["a", "b", "d", "c", "f", "a"],
-        "r": ["b", "c", "e", "d", "g", "c"],
-        "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0],
-    }
-)
+EIGHT = pd.DataFrame({"l": list("abdcfa"), "r": list("bcedgc"), "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0]})
 ALL = list("abcdefgh")
 TRUTH = dict(zip(ALL, "xxyyzwwz", strict=True))
 

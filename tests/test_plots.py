@@ -368,13 +368,9 @@ def test_side_by_side(ax):
         "naive",
         "Taylor",
     ]
-    assert [t.get_fontweight() for t in ax.get_yticklabels()] == [
-        "bold",
-        *["normal"] * 4,
-        "bold",
-        "normal",
-        "normal",
-    ]
+    assert [t.get_fontweight() for t in ax.get_yticklabels()] == (
+        "bold normal normal normal normal bold normal normal".split()
+    )
     table = found.table().set_index(["metric", "method", "kind"])
     intervals, (points, crosses, *_) = ax.collections[0], ax.lines
     drawn = [

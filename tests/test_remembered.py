@@ -35,15 +35,10 @@ def original(tmp_path_factory):
 
 
 def _draw_and_answer():
-    table = pd.DataFrame(
-        {
-            "person": [i % 5 for i in range(240)],
-            "customer": list(TRUTH),
-            "found": [i // 2 for i in range(240)],
-        }
-    )
+    i = pd.Series(range(240))
+    table = pd.DataFrame({"person": i % 5, "customer": list(TRUTH), "found": i // 2})
     table.to_csv("own.csv", index=False)
-    table.assign(found=[i // 4 for i in range(240)]).to_csv("new.csv", index=False)
+    table.assign(found=i // 4).to_csv("new.csv", index=False)
     options = "--design uniform-records --n 30 --seed 3 --record customer --cluster found --output to-label"
     drawn = run("draw", "own.csv", *options.split())
     assert drawn.exit_code == 0, drawn.output

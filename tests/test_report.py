@@ -231,13 +231,10 @@ def test_two_sentences_to_quote_come_first():
     (P, low, high), (R, least, most) = np.column_stack(
         [(found := eb.engine.taylor(drawn).apply(eb.metrics.DEFAULT_METRICS)).estimate, found.interval(0.9)]
     )[:2]
+    P, low, high, R, least, most = (f"{100 * x:.0f} %" for x in (P, low, high, R, least, most))
     assert headline(page) == [
-        f"Of the links that the matcher made, {P:.0%} are right (90 % interval {low:.0%} to {high:.0%}).".replace(
-            "%", " %"
-        ).replace("90  %", "90 %"),
-        f"Of the links that are truly there, the matcher found {R:.0%} ({least:.0%} to {most:.0%}).".replace(
-            "%", " %"
-        ),
+        f"Of the links that the matcher made, {P} are right (90 % interval {low} to {high}).",
+        f"Of the links that are truly there, the matcher found {R} ({least} to {most}).",
     ]
     assert (
         page.index('class="headline"') < page.index("<h2>") < page.index("Quote these numbers, of the engine")

@@ -441,13 +441,8 @@ def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
 
 
 def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "record": [f"{'#' if i % 3 == 1 else ''}{i}" for i in range(300)],
-            "cluster": [f"c{i // 3}" for i in range(300)],
-            "colour": [f"#{i:06x}" for i in range(300)],
-        }
-    )
+    rows = [(f"{'#' if i % 3 == 1 else ''}{i}", f"c{i // 3}", f"#{i:06x}") for i in range(300)]
+    frame = pd.DataFrame(rows, columns=["record", "cluster", "colour"])
     frame.to_csv(tmp_path / "p.csv", index=False)
     found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, NAMES)
     same(found, eb.measure(frame[["record", "cluster"]], {"0": "e", "2": "e"}))

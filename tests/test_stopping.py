@@ -518,15 +518,15 @@ def test_draws_in_a_wrong_order_have_no_interval_and_decide_nothing(rule):
 def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
     """Early ids are right: bets in their order would pass in every sample, as they do if they are listed so."""
     monkeypatch.setattr(stopping, "MOST", 1)
-    rng, passed = np.random.default_rng(9), np.zeros((2, 50), bool)
-    for i in range(50):
+    rng, passed = np.random.default_rng(9), np.zeros((2, 100), bool)
+    for i in range(100):
         drawn = rng.choice(4000, 60, replace=False)
         for n in (20, 60):
             for j, sample in enumerate((of_halves(drawn[:n], False), of_halves(drawn[:n]))):
                 passed[j, i] |= check(sample, {m.cluster_recall: 0.5 + 1e-9}).verdict is Verdict.HOLDS
         ends = betting(1.0 * (np.sort(drawn) < 2000), anytime=True)
         assert not ends[0] <= 0.5
-    assert (passed.sum(axis=1) <= binom.ppf(0.999, 50, 0.025)).all()
+    assert (passed.sum(axis=1) <= binom.ppf(0.999, 100, 0.025)).all()
 
 
 def of_dropped_repeats():

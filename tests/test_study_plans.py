@@ -228,13 +228,8 @@ def test_populations_are_redrawn_in_each_repetition():
         return sim.simulate(sim.Zeta(2.5, 20), sim.Splits(rng.uniform(0.1, 0.6)), 400, rng)
 
     ways = {"closed": Taylor(), "bootstrap": Resampled(replicates=20)}
-    trial = trial_of(
-        ways,
-        people={"new": redrawn},
-        plans={"r": Records(), "s": PredictedClusters()},
-        sizes=[40],
-        repetitions=4,
-    )
+    plans = {"r": Records(), "s": PredictedClusters()}
+    trial = trial_of(ways, people={"new": redrawn}, plans=plans, sizes=[40], repetitions=4)
     truths = trial.runs.groupby(["plan", "metric", "repetition"]).truth.agg(["nunique", "first"])
     assert (truths["nunique"] == 1).all()
     assert truths.loc["r", "pairwise-recall"]["first"].nunique() == 4

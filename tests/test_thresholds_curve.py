@@ -589,14 +589,9 @@ def test_the_size_model_tells_the_probability_of_each_threshold_to_be_best():
     truth = []
     for t in (3.0, 1.0, -1.0):
         units = eb.measure(clustering(t), TRUTH)
-        common, true, predicted = (
-            units.column(c).sum()
-            for c in (
-                eb.metrics.columns.COMMON_LINKS,
-                eb.metrics.columns.TRUE_LINKS,
-                eb.metrics.columns.PREDICTED_LINKS,
-            )
-        )
+        of = eb.metrics.columns
+        columns = (of.COMMON_LINKS, of.TRUE_LINKS, of.PREDICTED_LINKS)
+        common, true, predicted = (units.column(c).sum() for c in columns)
         truth.append(predicted - common + true - common)
     table = curve.loss(1, 1, level=0.99)
     assert ((table.lower <= truth) & (truth <= table.upper)).all()
