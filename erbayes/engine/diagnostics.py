@@ -441,7 +441,8 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     if fragile:
         left_out = f"{', '.join(fragile)} is 0/0 if one draw is left out"
         sentences.append(Sentence(alone.format(left_out), Grade.CAUTION))
-    heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
+    both = zip(fit.names, jack.uncut_sd, fit.uncut_sd, strict=True)
+    heavy = [name for name, j, t in both if j > 1.5 * t > 0]
     if heavy:
         what = f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}"
         sentences.append(Sentence(what, Grade.CAUTION, Remedy.INFLUENCE))
