@@ -693,17 +693,12 @@ def make_results():
     assisted = {
         name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
     }
-    assisted |= {
-        "between": numbers(3, 2),
-        "skew": numbers(3, 2),
-        "second": "s",
-    }
+    assisted |= {"second": "s"}
     return {
         "AssistedEstimates": lambda of: of(**normal(), **assisted, changed=None, notes=tuple("ijk")),
         "Bootstrap": lambda of: of(
             **drawn(), **line, totals=Draws(**drawn(4)), plain=numbers(3), acceleration=numbers(3)
         ),
-        "Corrected": lambda of: of(**normal(), skew=numbers(3, 2), between=numbers(3, 2)),
         "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
         "Draws": lambda of: of(**drawn()),
         "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),
