@@ -648,11 +648,16 @@ def numbers(*shape):
 
 
 def make_unseen(k):
-    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], unreached_share=numbers(k) / 20)
+    return Unseen(
+        between=numbers(k, 2),
+        effective=numbers(k) * 50,
+        reach=numbers(k, 2) * [-1, 1],
+        unreached_share=numbers(k) / 20,
+    )
 
 
 def make_moves(k):
-    two = {"sums", "variance", "step", "df", "certain"}
+    two = {"sums", "variance", "step", "df"}
     shapes = {f.name: (k, 2) if f.name in two else (k,) for f in fields(Moves)} | {"parts": (k, 2, 2)}
     return Moves(**{name: numbers(*shape) for name, shape in shapes.items()})
 
