@@ -125,7 +125,7 @@ def test_probabilities_of_laws_vary_as_their_error_says(kind):
     posterior = np.stack([table.posterior for table in laws])
     said = np.sqrt(np.stack([table.posterior_error**2 for table in laws]).mean(axis=0))
     likely = posterior.mean(axis=0) > 0.1
-    assert likely.sum() >= 2
+    assert likely.any()
     ratio = posterior.std(axis=0, ddof=1)[likely] / said[likely]
     low, high = np.sqrt(stats.chi2(SEEDS - 1).ppf([0.001, 0.999]) / (SEEDS - 1))
     assert ((ratio > low / 1.1) & (ratio < 1.1 * high)).all(), ratio
