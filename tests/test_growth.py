@@ -95,7 +95,7 @@ def test_costs_are_linear(name):
     ("command", "unneeded"),
     [
         ("estimate", ["erbayes.labels", "erbayes.large", "erbayes.report", "scipy.stats", "ssl"]),
-        ("report", ["scipy.stats", "erbayes.bayes"]),
+        ("report", ["scipy.stats", "erbayes.bayes", "joblib"]),
     ],
 )
 def test_a_short_command_loads_what_it_needs(command, unneeded, tmp_path):

@@ -19,7 +19,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -216,6 +215,8 @@ class _Cell:
 
     def settings(self, estimators: Mapping[str, Estimator], metrics: Sequence[Metric]) -> dict[str, object]:
         """Return all settings by what they are called."""
+        import joblib
+
         people, data = self.population, ""
         if isinstance(people, Population):  # two of one size and shape have one `repr`
             data = joblib.hash([people.units.unit, people.units.n, people.units.N, people.units.m])
@@ -262,6 +263,8 @@ def _run_missing(
     folder: Path | None,
 ) -> list[pd.DataFrame]:
     """Return the runs of each cell: those in the folder, and the others, which are put into it."""
+    import joblib  # which reports need not load, though they know of populations
+
     runs, jobs = [], []
     for cell in cells:
         name = ", ".join(filter(None, map(str, cell.key)))
