@@ -183,7 +183,7 @@ class _Columns:
 
     def is_unique(self, column: Any) -> bool:
         """Return whether each value occurs once, and none is missing."""
-        return bool(self._once("unique", column, lambda x: not x.isna().any() and pd.Index(x).is_unique))
+        return len(self.distinct(column)) == len(self.table)
 
     def numbers(self, column: Any) -> pd.Series | None:
         """Return a column as numbers, None if it has others; a few rows refute most columns."""
