@@ -2,12 +2,14 @@
 
 import io
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from erbayes import Clustering, DataError
 from erbayes._internal.known_columns import JOIN
 from erbayes.units.columns import find_record, read_prediction
+from erbayes.units.looks import columns_that_tell
 from erbayes.units.reading import Named, Near
 
 SPLINK = "unique_id_l,unique_id_r,match_weight,match_probability"
@@ -299,3 +301,16 @@ def test_attributes_are_not_joined_by_the_number_of_the_row():
     )
     sources = pd.DataFrame({"country": list("aab"), "nr": ["1", "2", "1"], "source": list("ppq")})
     assert find_record(sources, Near({"id": pd.Index([f"p{JOIN}1", f"q{JOIN}1"])}), "") == "nr"
+
+
+def test_columns_that_tell_the_prediction_are_known_by_names_and_by_values():
+    clusters = pd.Series([0, 0, 1, 2, 2, 2, 3])
+    rows = pd.DataFrame({
+        "name": list("abcdefg"), "cluster_id": 5, "own": clusters + 7, "size": [2, 2, 1, 3, 3, 3, 1],
+        "block": [1, 1, 1, 2, 2, 2, 2], "match_probability": 0.9, "person": [1, 1, 2, 3, 3, 4, 5],
+    })  # fmt: skip
+    assert columns_that_tell(rows) == ["cluster_id", "match_probability"]
+    told = columns_that_tell(rows, clusters.to_numpy())
+    assert told == ["cluster_id", "own", "size", "match_probability"]
+    # of single records nothing tells more than that they are single
+    assert columns_that_tell(rows[["name", "block"]], np.arange(7)) == []

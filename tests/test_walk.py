@@ -1,6 +1,7 @@
 """What a new user meets on the way: options that are missing, columns that a folder knows, tables to read."""
 
 import json
+import re
 import shlex
 
 import pandas as pd
@@ -113,3 +114,23 @@ def test_a_report_says_that_nobody_may_have_looked(files):  # noqa: F811
         text = page.read()
     assert "caution" in text and "never changed a default" in text
     assert "<td>cautions" not in text
+
+
+def test_annotators_do_not_see_the_prediction(files):  # noqa: F811
+    """Splink's table of clusters has all attributes, and the cluster, blind or not; --show keeps it, also for more draws."""
+    table = pd.DataFrame({"unique_id": TRUTH.index, "cluster_id": [i // 2 for i in range(len(TRUTH))]})
+    table.assign(name="n", copy=table["cluster_id"] + 9).to_csv("own.csv", index=False)
+    draw = "draw own.csv -d uniform-records -n 9 --seed 5 --attributes own.csv"
+    drawn = run(*draw.split(), "--blind", "-o", "f")
+    said = "cluster_id, copy of own.csv left out, which would tell the prediction to annotators: --show cluster_id,copy"
+    assert drawn.exit_code == 0 and said in drawn.stderr
+    for file in ("f/sheet-A.csv", "f/label-A.html", "f/tasks.csv"):
+        with open(file, encoding="utf-8") as text:
+            assert not {"cluster_id", "copy"} & set(
+                re.findall(r"\w+", text.read().partition("<script")[0])
+            ), file
+    shown = run(*draw.split(), "--show", "copy", "-o", "g")
+    assert "note: cluster_id of own.csv left out" in shown.stderr
+    assert "copy" in pd.read_csv("g/sheet-A.csv").columns
+    assert run("draw", "--more", "3", "g").exit_code == 0 and "copy" in pd.read_csv("g/sheet-A.csv").columns
+    assert "has no column 'nope'" in refused(*draw.split(), "--show", "nope", "-o", "h")

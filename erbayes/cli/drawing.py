@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .._internal.known_columns import find_known
-from .lazily import column_roles, files, ids, pages, pd, plans, readings, sources
+from .lazily import column_roles, files, ids, looks, pages, pd, plans, readings, sources, tables
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .remembered import name_columns, read_attributes, read_named, said_of
@@ -210,6 +210,11 @@ class Shown:
     attributes: Path | None = file_option(
         "Record and all columns that annotators are to see, for all records."
     )
+    show: str | None = option(
+        "Columns of --attributes with commas that annotators see, although they tell the prediction.",
+        rare=True,
+        metavar="COLUMNS",
+    )
     candidates: Path | None = file_option(
         "Pairs of records that may match, with their score if there is a third column; or a matcher's table."
     )
@@ -240,8 +245,17 @@ class Shown:
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: eb.labels.RecordDraws, record: str | None, any_id: bool = False) -> pd.DataFrame:
-        """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
+    def tasks(
+        self,
+        drawn: eb.labels.RecordDraws,
+        record: str | None,
+        any_id: bool = False,
+        prediction: eb.Clustering | None = None,
+    ) -> pd.DataFrame:
+        """Return the table of tasks, with candidates, and with attributes of the records that it shows.
+
+        `prediction`, if it is in memory, tells which attributes tell it, of which none is shown unasked.
+        """
         tables = []
         if self.search is not None and self.attributes is not None:
             known = pd.Index(drawn.table["record"].unique())
@@ -265,8 +279,37 @@ class Shown:
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = read_attributes(self.attributes, record, ids.as_index(shown["record"].unique()))
+        attributes = self._read_attributes(record, ids.as_index(shown["record"].unique()), prediction)
+        if attributes is None:
+            return shown
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
+
+    def _read_attributes(
+        self, record: str | None, shown: pd.Index, prediction: eb.Clustering | None
+    ) -> pd.DataFrame | None:
+        """Return attributes of shown records, but those that tell the prediction; None if none is left."""
+        assert self.attributes is not None
+        whole = prediction is not None and self.attributes.stat().st_size < files.LARGE
+        rows = read_attributes(self.attributes, record, None if whole else shown, shown)
+        clusters = None
+        if whole and prediction is not None:
+            rows = files.key_by_source(rows, shown)
+            at = ids.as_index(rows.iloc[:, 0])
+            rows = rows[at.isin(prediction.records.astype("str"))]
+            position = prediction.records.astype("str").get_indexer(ids.as_index(rows.iloc[:, 0]))
+            clusters = prediction.codes[position]
+        kept = [] if self.show is None else self.show.split(",")
+        tables.refuse_names(kept, list(rows.columns), str(self.attributes))
+        told = [c for c in looks.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
+        if told:
+            message(
+                f"note: {', '.join(map(str, told))} of {self.attributes} left out, which would tell the "
+                f"prediction to annotators: --show {','.join(map(str, told))} keeps it"
+            )
+        rows = rows.drop(columns=told)
+        if told and rows.shape[1] == 1:
+            return None
+        return rows[rows.iloc[:, 0].isin(shown.astype("str"))].reset_index(drop=True)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:

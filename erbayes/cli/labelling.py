@@ -86,7 +86,8 @@ def draw_command(
             message(f"note: such as {names}, which are drawn at random")
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
-        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
+        in_memory = prediction if isinstance(prediction, eb.Clustering) else None
+        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id, in_memory)
         refuse_strange_candidates(table, prediction)
         if isinstance(prediction, eb.Clustering):
             inputs.reading.refuse_unbound(shown.attributes)

@@ -35,6 +35,7 @@ from ..units import features as features
 from ..units import frame as frames
 from ..units import heap as heaps
 from ..units import ids as ids
+from ..units import looks as looks
 from ..units import reading as readings
 
 __all__ = [

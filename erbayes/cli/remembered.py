@@ -158,7 +158,7 @@ NAMES = "record cluster edges left right score threshold".split()
 """Options of draw that say what columns of the prediction mean."""
 READING = [*NAMES, "stored", "records", "alone", "strip", "any_id"]
 """Options of draw that say how the prediction is read."""
-SHOWN = "attributes candidates looser search limit controls values".split()
+SHOWN = "attributes show candidates looser search limit controls values".split()
 """Options of draw that say what tasks show, for more draws of the same kind."""
 STORED = ["prediction", *READING, *SHOWN, "top_up"]
 """Options of draw that say what was drawn from, how it is read, and what was shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,35 @@ import pyarrow.compute as pc
 
 from .._internal.arrays import EXACT, IntArray
 from .._internal.errors import DataError, Remedy, Way, refuse_cases
+from .._internal.known_columns import find_known
 
 CHANCE_BITS = 12
 """Bits of numbers that are 0 by chance once in 4,096 files."""
 EXAMINED = 64
 """Numbers that are looked at for lost digits."""
+
+
+def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None) -> list[Any]:
+    """Return the columns of attributes that tell a prediction to annotators.
+
+    These are clusters and scores by their names and, if the `clusters` of all rows are known, (rows,), what
+    is equal exactly where these are, and their sizes. A function of the cluster, such as a block, is needed.
+    """
+    told = [*find_known(attributes.columns, "cluster"), *find_known(attributes.columns, "score")]
+    if clusters is None or not len(clusters):
+        return told
+    codes = pd.factorize(clusters)[0]
+    size = np.bincount(codes)[codes]
+    for column in attributes.columns.difference(told, sort=False):
+        other = pd.factorize(attributes[column])[0]
+        same = len(np.unique(other)) == len(np.unique(codes)) < len(codes) and not (other < 0).any()
+        numbers = pd.to_numeric(attributes[column], errors="coerce").to_numpy()
+        pairs = pd.DataFrame({"one": codes, "other": other})
+        if (same and len(pairs.drop_duplicates()) == len(np.unique(codes))) or (
+            size.max() > 1 and np.array_equal(numbers, size)
+        ):
+            told.append(column)
+    return [c for c in attributes.columns if c in told]
 
 
 def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
