@@ -32,7 +32,7 @@ from .intervals import (
 )
 from .moves import Moves
 from .sentences import choose_quoted, describe_metric
-from .unseen import Unseen, by_component, map_components, stack_components
+from .unseen import ROUNDING, Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,7 +176,9 @@ class Estimates(Pictured):
 
         They are at most half of the distance of certain ends, between which no number has more (Popoviciu).
         """
-        return np.asarray(np.minimum(self.uncut_sd, np.ptp(self.unseen.certain, axis=-1) / 2))
+        half = np.ptp(self.unseen.certain, axis=-1) / 2
+        rounding = half <= ROUNDING * np.maximum(np.abs(self.uncut), 1)
+        return np.asarray(np.minimum(self.uncut_sd, np.where(rounding, 0.0, half)))
 
     @property
     @abstractmethod
