@@ -1,4 +1,4 @@
-"""Estimates with the help of a second clustering: the full count, the weight, the interval, and who takes them."""
+"""Estimates with the help of a second clustering: the full count, the weight, the guards, and who takes them."""
 
 from dataclasses import replace
 from itertools import product
@@ -9,20 +9,22 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, norm
 from test_census import population
-from test_unseen import covary_once, limits, moving
 
 import erbayes as eb
 from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
+from erbayes.auxiliary.correction import Linearised
 from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import ChangedShare
 from erbayes.design.draws import count_each
 from erbayes.engine.control_variate import ControlVariate, Effects
+from erbayes.engine.fitted import fit_sample
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.labels import Records
+from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import UniformEntities, study
 from erbayes.study import populations as sim
@@ -291,14 +293,13 @@ def census_of_two(prediction, by):
 
 
 def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
-    found = helped(TRUTH, [m.pairwise_recall, m.b3_recall])
-    between = found.unseen.between
-    assert (between.sum(axis=1) > 0).all() and (np.ptp(between, axis=1) > 0).all()
-    assert between.sum(axis=1).max() > 0.01
+    found = replace(helped(TRUTH, [m.pairwise_recall, m.b3_recall]), skew=np.zeros((2, 2)))
+    assert (found.between.sum(axis=1) > 0).all() and (np.ptp(found.between, axis=1) > 0).all()
+    assert found.between.sum(axis=1).max() > 0.01
     for kind in (eb.intervals.WALD, eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
         for level in (0.3, 0.95):
             bounds = found.interval(level, kind)
-            for j, (down, up) in enumerate(between):
+            for j, (down, up) in enumerate(found.between):
                 variance = found.cov[j, j] - (down + up) ** 2 / 12
                 ends = [
                     eb.metrics.Normal(
@@ -307,12 +308,30 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
                         cov=np.array([[variance]]),
                         df=found.df[j : j + 1],
                         support=((0.0, 1.0),),
-                        moves=found.part([j]).moves,
+                        unseen=Unseen(
+                            effective=found.unseen.effective[j : j + 1], reach=found.unseen.reach[j : j + 1]
+                        ),
                     ).interval(level, kind)[0]
                     for shift in (-down, up)
                 ]
                 np.testing.assert_allclose(bounds[j], [ends[0][0], ends[1][1]], rtol=1e-9)
     np.testing.assert_array_equal(found.part([1]).interval(), found.interval()[1:])
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_an_end_is_further_away_on_the_side_of_the_skew(between):
+    """By Johnson's modified t statistic: (x̄ - μ + g/6 + g (x̄ - μ)²/(3 s²))/s, with g the skew, is ±z."""
+    found = replace(helped(TRUTH), skew=np.zeros((2, 2)))
+    if not between:
+        found = replace(found, between=np.zeros((2, 2)))
+    for level in (0.5, 0.95):
+        straight = found.interval(level, eb.intervals.WALD)
+        for g in ([0.001, 0.0], [0.0, 0.001], [0.002, 0.001]):
+            skewed = replace(found, skew=np.array([g, [0.0, 0.0]])).interval(level, eb.intervals.WALD)
+            z = norm.ppf((1 + level) / 2)
+            down, up = (x / 6 + x * z**2 / 3 for x in g)  # at a distance of z standard errors
+            np.testing.assert_allclose((skewed - straight)[0], [-down, up], atol=1e-12)
+            np.testing.assert_array_equal(skewed[1], straight[1])
 
 
 def test_rare_errors_of_the_second_clustering_are_held():
@@ -439,11 +458,11 @@ def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing
 # The weight
 
 
-def variate(change, control):
+def variate(change, control, reach=((-1.0, 1.0),)):
     """The control variate of one estimate, from changes without each draw, (n,)."""
-    one, other = (Effects(*3 * [x[:, None]]) for x in (change, control))
+    one, other = (Effects(x[:, None], x[:, None]) for x in (change, control))
     variance = count_each(np.arange(len(change)), np.ones(len(change)))
-    return ControlVariate.of(one, other, np.array([True]), variance)
+    return ControlVariate.of(one, other, np.array(reach), np.array([True]), variance)
 
 
 def test_weights_are_in_the_unit_interval():
@@ -481,54 +500,130 @@ def test_an_estimate_with_weight_one_is_the_full_count_plus_the_difference():
     np.testing.assert_allclose(found.mean, [r.likely(1.0) for r in references], rtol=1e-12)
 
 
-def test_intervals_are_gains_less_losses_of_what_the_control_leaves():
-    """In plain Python, from ratios of totals: a draw about which both clusterings agree moves nothing."""
+def wholly_wrong(extremes, effect, weight=1.0, power=2, share=None):
+    """Moments of two pseudo-draws by hand: what is left if both clusterings are at opposite ends.
+
+    It is no more than the typical difference of the effects of two draws, (n,), over all pairs.
+    """
+    return 0.5 * np.sum(pseudo_ends(extremes, effect, weight, share) ** power)
+
+
+def pseudo_ends(extremes, effect, weight=1.0, share=None):
+    """Return how far both pseudo-draws move a metric, down and up, (2,)."""
+    (down, up), n = extremes, len(effect)
+    assert down <= 0 <= up
+    pairs = np.subtract.outer(effect, effect) * np.sqrt(n / (n - 1))
+    most = np.sqrt(np.sum(pairs**4) / np.sum(pairs**2))
+    moves = np.abs([down - weight * up, up - weight * down]) * (share or 1 / n)
+    return np.minimum(moves, most)
+
+
+def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
+    sample, counted = SAMPLE.with_repeats, second(TRUTH)
+    plain, found = engine.Taylor()(sample, PR), helped(TRUTH, PR, sample)
+    effect = fit_sample(sample, PR).effects
+    for j, metric in enumerate(PR):
+        values = counted.reference(metric, counted.position(sample.units)).values[[0, 2]]
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j])
+        np.testing.assert_allclose(found.cov[j, j], pseudo + np.ptp(values) ** 2 / 12, rtol=1e-9)
+    assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
+
+
+def test_the_variance_and_the_skew_by_hand():
+    """From the effects of draws on ratios of totals."""
     by = pd.Series(sim.Splits(0.3).apply(TRUTH.to_numpy(), np.random.default_rng(8)), TRUTH.index)
-    below, metric = 0, m.pairwise_recall
-    for start in range(0, 300, 60):
+    below = 0
+    for start in range(0, 300, 30):
         drawn = list(range(start, start + 30))
         labels = TRUTH[TRUTH.isin(drawn)]
         sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
         counted = second(by, PREDICTION, labels)
-        found = eb.auxiliary.Assisted(counted)(sample, [metric])
-        weight, centre = found.weights[0], round(engine.Taylor(order=1)(sample, [metric]).mean[0])
-        z = [eb.Sample(x, sample.design).contributions(metric.columns) for x in (sample.units, counted.units)]
+        found = eb.auxiliary.Assisted(counted)(sample, [m.pairwise_recall])
+        weight = found.weights[0]
+        z = [
+            eb.Sample(x, sample.design).contributions(m.pairwise_recall.columns)
+            for x in (sample.units, counted.units)
+        ]
         d, e = ((y[:, 0] - y[:, 0].sum() / y[:, 1].sum() * y[:, 1]) / y[:, 1].sum() for y in z)
         assert weight == pytest.approx(np.clip(d @ e / (e @ e), 0, 1))
-        left, fit = d - weight * e, engine.Taylor()(sample, [metric])
-        one, other = ((y[:, 0] - centre * y[:, 1]) / y[:, 1].sum() for y in z)
-        (down, up), draws = fit.unseen.reach[0], fit.unseen.effective[0]
-        pairs = np.subtract.outer(d, d) * np.sqrt(30 / 29)
-        typical = draws * np.sqrt(np.sum(pairs**4) / np.sum(pairs**2))
-        reach = max(abs(up + down) / (up - down), min(1, typical))
-        variance, a = 30 / 29 * np.sum(left**2), z[0][:, 1] / z[0][:, 1].sum()
-        moves = (one - weight * other).tolist()
-        given = draws, reach, fit.df[0], covary_once
-        low, high = limits(found.mean[0], moves, a.tolist(), *given, variance=variance)
-        reference = counted.reference(metric, counted.position(sample.units))
-        (worst, best), likely = reference.range, reference.likely(weight)
-        between = weight * np.array([likely - worst, best - likely])
-        np.testing.assert_allclose(found.unseen.between[0], between)
-        ends = np.clip([low - between[0], high + between[1]], *fit.unseen.certain[0])
-        np.testing.assert_allclose(found.interval()[0], np.clip(ends, 0, 1), rtol=1e-9)
-        # the standard error has an unseen draw of half its mass on both sides
-        k, size = moving(moves)
-        step = (k * size + 2 * reach / draws) / (k + 2)
-        unseen = 2 * step**2 / 2 + between.sum() ** 2 / 12
-        np.testing.assert_allclose(found.cov[0, 0], variance + unseen, rtol=1e-9)
+        left, fit = d - weight * e, engine.Taylor()(sample, [m.pairwise_recall])
+        pseudo, third = (wholly_wrong(fit.unseen.reach[0], d, weight, power) for power in (2, 3))
+        plain = 30 / 29 * np.sum(left**2)
+        rest = pseudo + found.between[0].sum() ** 2 / 12
+        np.testing.assert_allclose(found.cov[0, 0], plain + rest, rtol=1e-6)
+        ends = pseudo_ends(fit.unseen.reach[0], d, weight)
+        np.testing.assert_allclose(np.sum(ends**3) / 2, third)
+        moments = np.sqrt(30 / 29) ** 3 * np.sum(left**3) * np.array([-1, 1]) + ends**3 / 2
+        np.testing.assert_allclose(found.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
         np.testing.assert_array_equal(found.df, fit.df)
+        remaining = np.sqrt(left @ left / (d @ d))
+        np.testing.assert_allclose(found.unseen.reach[0], fit.unseen.reach[0] * remaining, rtol=1e-9)
+        reference = counted.reference(m.pairwise_recall, counted.position(sample.units))
+        (low, high), likely = reference.range, reference.likely(weight)
+        np.testing.assert_allclose(found.between[0], [weight * (likely - low), weight * (high - likely)])
         below += weight < 1
     assert below
 
 
-def test_the_truth_as_second_clustering_leaves_unseen_draws_and_what_is_out_of_reach():
-    sample, counted = SAMPLE.with_repeats, second(TRUTH)
-    found = helped(TRUTH, PR, sample)
-    assert (found.moves.moving == 0).all() and (found.moves.sums == 0).all()
-    values = [counted.reference(metric, counted.position(sample.units)).values[[0, 2]] for metric in PR]
-    rest = np.sum(found.moves.step**2, axis=1) / 2 + np.ptp(values, axis=1) ** 2 / 12
-    np.testing.assert_allclose(np.diag(found.cov), rest, rtol=1e-9)
-    assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
+def test_pseudo_draws_are_of_an_entity_like_any_other():
+    """By weights from sizes alone. Metrics over entities rest on fewer draws than those over records."""
+    metrics = (m.cluster_recall, m.b3_recall, m.pairwise_recall)
+    size = TRUTH.value_counts()[DRAWS].to_numpy()
+    weight, links = 1 / size, (size - 1) / 2
+    shares = {
+        m.cluster_recall: np.sum(weight**2) / np.sum(weight) ** 2,
+        m.b3_recall: 1 / len(DRAWS),
+        m.pairwise_recall: max(np.sum(weight * links) / (np.sum(weight) * np.sum(links)), 1 / len(DRAWS)),
+    }
+    assert shares[m.cluster_recall] > 1.3 / len(DRAWS) and shares[m.pairwise_recall] == 1 / len(DRAWS)
+    sample = SAMPLE.with_repeats
+    plain, found = engine.Taylor()(sample, metrics), helped(TRUTH, metrics, sample)
+    for j, metric in enumerate(metrics):
+        effect = fit_sample(sample, metrics).effects[:, j]
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
+        np.testing.assert_allclose(found.cov[j, j], pseudo + found.between[j].sum() ** 2 / 12, rtol=1e-9)
+    # an entity that counts once has weight 1/π, and pseudo-draws are of the share of entities not yet seen
+    missed = (1 - TRUTH.value_counts()[SAMPLE.units.ids].to_numpy() / len(TRUTH)) ** len(DRAWS)
+    weight = 1 / (1 - missed)
+    share = np.sum(weight**2) / weight.sum() ** 2 * np.sqrt(np.sum(missed * weight) / weight.sum())
+    plain, found = engine.Taylor()(SAMPLE, metrics[:1]), helped(TRUTH, metrics[:1])
+    pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(SAMPLE, metrics[:1]).effects[:, 0], share=share)
+    np.testing.assert_allclose(found.cov[0, 0], pseudo + found.between[0].sum() ** 2 / 12, rtol=1e-9)
+    clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
+    plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
+    both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)
+    pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
+    np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
+
+
+def test_pseudo_draws_move_the_control_by_its_weight():
+    clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
+    target = Linearised.of(clusters, (m.cluster_recall,))
+    ((down, up),), n = engine.Taylor()(clusters, [m.cluster_recall]).unseen.reach, len(DRAWS)
+    np.testing.assert_allclose(target.reach(), [[down / n, up / n]], rtol=1e-9)
+    d = target.effects.change[:, 0]
+    for weight in (0.3, 0.4, 1.0):
+        found = variate(d, d / weight, target.reach())
+        moves = np.array([down - weight * up, up - weight * down]) / n
+        pairs = np.subtract.outer(d, d)
+        moves = np.clip(moves, *np.sqrt(np.sum(pairs**4) / np.sum(pairs**2)) * np.array([-1, 1]))
+        np.testing.assert_allclose(found.weight, weight)
+        np.testing.assert_allclose(found.cov[0, 0], np.sum(moves**2) / 2, rtol=1e-6)
+
+
+def test_repeats_that_do_not_count_are_no_draws_of_the_control():
+    """The change by a pseudo-draw is at most √(Σd⁴/Σd² + 3 Σd²/n), for the n draws that count."""
+    d, e = np.array([1.0, -1.0, 0.5, 0.0, 0.0]), np.array([0.9, -1.1, 0.4, 0.0, 0.0])
+    variance = count_each(np.arange(5), np.ones(5))
+    reach, moved = np.array([[-9.0, 9.0]]), {}
+    for varying in (None, 5, 3):
+        effects = Effects(d[:, None], d[:, None], varying), Effects(e[:, None], e[:, None])
+        found = ControlVariate.of(*effects, reach, np.array([True]), variance)
+        moved[varying] = (found.cov - variance.covariance(found.residual))[0, 0]
+    for n in (5, 3):
+        square = np.sum(d**2)
+        np.testing.assert_allclose(moved[n], np.sum(d**4) / square + 3 * square / n)
+    assert moved[None] == moved[5]
 
 
 def test_links_beyond_the_draws_count_once():
@@ -539,6 +634,26 @@ def test_links_beyond_the_draws_count_once():
     found = eb.auxiliary.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
     assert engine.Taylor()(sample, [m.pairwise_precision]).unseen.unreached_share > 0
     assert found.weights[0] > 0 and found.unseen.unreached_share == 0
+
+
+def test_a_control_whose_own_draws_add_more_than_it_explains_leaves_all():
+    """Changes by hand: λ is .5 by the first two draws, and the third adds more than these lose."""
+    d, e, third = np.array([1.0, -1.0]), np.array([2.0, -2.0]), 4.0
+    effect = Effects(d[:, None], d[:, None])
+    control = Effects(*2 * [np.append(e, third)[:, None]])
+    variance, unknown = (
+        count_each(np.arange(3), np.ones(3), np.array([0, 0, 1]), np.zeros(2)),
+        np.array([[-np.inf, np.inf]]),
+    )
+    found = ControlVariate.of(effect, control, unknown, np.array([True]), variance, e[:, None])
+    assert found.weight == 0.5 and (0.5 * third) ** 2 > d @ d
+    assert found.remaining == 1
+
+
+def test_pseudo_draws_of_the_default_fade_with_what_is_left():
+    plain, found = engine.Taylor()(SAMPLE, PR), helped(TRUTH)
+    assert (np.abs(plain.unseen.reach).sum(axis=1) > 0.1).all()
+    np.testing.assert_allclose(found.unseen.reach, 0, atol=1e-6)
 
 
 def test_a_metric_without_help_is_the_default():

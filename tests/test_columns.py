@@ -144,6 +144,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ComparedByDomain": lambda: domains.compare_by_domain(make_pair(), GROUP, P),
     "Comparison": make_pair,
     "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
+    "Corrected": lambda: make_impact().fit,
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(
@@ -191,6 +192,7 @@ COLUMNS = {
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind reason",
     "Comparison": "metric prediction estimate se df lower upper level kind",
     "Contrast": "estimate se df lower upper level kind",
+    "Corrected": "estimate se df lower upper level kind",
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",

@@ -32,6 +32,7 @@ GUARDED = {
     "columns.WORDS": "test_reading.py::test_questions_and_refusals",
     "comparison.FEW": "test_overlap.py::test_of_five_predictions_differences_from_the_first_are_shown_and_others_when_asked",
     "control_variate.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
+    "control_variate.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
     "data.REACH": "test_bayes_thresholds.py::test_sizes_reach_sixteen_times_the_largest_cluster",
     "data.SMOOTHING": "test_bayes.py::test_smoothing_moves_counts_and_loses_none",
     "diagnostics.FELT": "test_alarms.py::test_a_discrepancy_that_no_metric_feels_is_a_note",

@@ -195,4 +195,4 @@ def test_domains_have_numbers_of_their_own():
     table = pd.DataFrame({"record": truth.index, "country": np.where(truth % 2, "FR", "US")})
     given = {"attributes": table, "by": "country"}
     found = eb.impact(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), **given)
-    assert not np.isnan(found.weights).any()
+    assert not np.isnan(found.weights).any() and not found.fit.moves.there.any()

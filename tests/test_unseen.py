@@ -648,16 +648,11 @@ def numbers(*shape):
 
 
 def make_unseen(k):
-    return Unseen(
-        between=numbers(k, 2),
-        effective=numbers(k) * 50,
-        reach=numbers(k, 2) * [-1, 1],
-        unreached_share=numbers(k) / 20,
-    )
+    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], unreached_share=numbers(k) / 20)
 
 
 def make_moves(k):
-    two = {"sums", "variance", "step", "df"}
+    two = {"sums", "variance", "step", "df", "certain"}
     shapes = {f.name: (k, 2) if f.name in two else (k,) for f in fields(Moves)} | {"parts": (k, 2, 2)}
     return Moves(**{name: numbers(*shape) for name, shape in shapes.items()})
 
@@ -698,12 +693,17 @@ def make_results():
     assisted = {
         name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
     }
-    assisted |= {"second": "s"}
+    assisted |= {
+        "between": numbers(3, 2),
+        "skew": numbers(3, 2),
+        "second": "s",
+    }
     return {
         "AssistedEstimates": lambda of: of(**normal(), **assisted, changed=None, notes=tuple("ijk")),
         "Bootstrap": lambda of: of(
             **drawn(), **line, totals=Draws(**drawn(4)), plain=numbers(3), acceleration=numbers(3)
         ),
+        "Corrected": lambda of: of(**normal(), skew=numbers(3, 2), between=numbers(3, 2)),
         "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
         "Draws": lambda of: of(**drawn()),
         "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),

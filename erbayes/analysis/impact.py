@@ -7,7 +7,7 @@ predicted clusters, which is known, so that its error there corrects the estimat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +19,14 @@ from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
-from ..engine.known_clusters import COUNTED, improve_counts
+from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
+from ..engine.known_clusters import improve_counts
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
-from ..metrics.definitions import Metric
 from ..metrics.intervals import DEFAULT, Kind
-from ..metrics.moves import Moves, count_moving
+from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.uncertain import Normal, Pictured, reason_column
 from ..units.clustering import Clustering
@@ -79,7 +78,7 @@ class Impact(Pictured):
     picture: ClassVar[str] = "errors"
     kind: ClassVar[Kind] = DEFAULT
     predicted: FloatArray
-    fit: Normal
+    fit: Corrected
     plain: Normal
     weights: FloatArray
     effective: FloatArray
@@ -250,59 +249,35 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     entities, clusters = _take_sides(sample, featured)
     (truth, d), (mirrored, e) = (_linearise(side, sample, fitted) for side in (entities, clusters))
     empty = np.isnan(truth)
-    d, e = (np.where(empty, 0.0, x) for x in (d, e))
-    a = _find_shares(sample)
-    # effects whose weights are known up to a factor add to 0, and others to the statistic
-    effects, control = (
-        Effects.of(x, np.eye(len(truth)), variance, a * (np.where(empty, 0.0, value) - x.sum(axis=0)))
-        for x, value in ((d, truth), (e, mirrored))
-    )
-    plain = _estimate_plainly(sample, fitted, truth, d)
+    effects, control = (Effects.of(np.where(empty, 0.0, x), np.eye(len(truth)), variance) for x in (d, e))
+    plain = _estimate_plainly(sample, fitted, truth, np.where(empty, 0.0, d))
     effective = count_moving(effects.change)[0] * effects.vary(truth)
     undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
-    variate = ControlVariate.of(effects, control, ~refused, variance)
+    unknown = np.tile([-np.inf, np.inf], (len(truth), 1))
+    variate = ControlVariate.of(effects, control, unknown, ~refused, variance)
     predicted = np.concatenate(list(fitted.values.values()))
     weight = variate.weight
     mean = truth + weight * np.where(weight > 0, predicted - mirrored, 0.0)
     least, most = np.array(plain.support).T
-    mean = np.where(refused, np.nan, np.clip(mean, least, most))
-    shifted = replace(plain, mean=mean, cov=variate.cov, undefined=undefined)
-    moves = _find_moves(sample, plain, effects, variate)
-    fit = variate.correct(shifted, moves, np.zeros((len(truth), 2)))
-    of_each: list[Metric | None] = [None] * len(truth)
-    if not any(fitted.values):  # numbers of all entities are those of `estimate`
-        of_each = [statistic.metric for statistic in fitted.statistics]
-        fit, _ = improve_counts(sample, fit, variate.residual, of_each)
-    counted = np.array([metric in COUNTED for metric in of_each])
-    weights = np.where(counted, np.nan, weight)
-    domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
-    return Impact(predicted, fit, plain, weights, effective, domains, len(sample), featured.notes)
-
-
-def _find_moves(sample: Sample, plain: Normal, effects: Effects, variate: ControlVariate) -> Moves:
-    """Return gains and losses of the draws in which the prediction is wrong.
-
-    An unseen draw moves a statistic as far as a draw may without the prediction.
-    """
-    variance, a = sample.expansion, np.tile(_find_shares(sample), len(plain.names))
-    typical = np.broadcast_to(effects.typical, len(plain.names))
-    return Moves.of(
-        variate.moved,
-        a,
-        lambda both: variance.covariance(variance.residuals(both)),
-        variance=np.diagonal(variate.cov),
-        reach=typical[:, None].repeat(2, axis=1),
-        effective=np.ones(len(typical)),
-        fpc=variance.unseen @ a,
-        df=plain.df,
+    fit = replace(
+        plain,
+        mean=np.where(refused, np.nan, np.clip(mean, least, most)),
+        cov=variate.cov,
+        undefined=undefined,
     )
-
-
-def _find_shares(sample: Sample) -> FloatArray:
-    """Return the share of each draw in the records, (n, 1)."""
-    records = sample.expansion.weight * sample.units.size[sample.expansion.unit]
-    return np.asarray(records / records.sum())[:, None]
+    of_each = [statistic.metric for statistic in fitted.statistics]
+    if not any(fitted.values):  # numbers of all entities are those of `estimate`
+        fit, _ = improve_counts(sample, fit, variate.residual, of_each)
+    gained = fit.moves.there
+    corrected = Corrected(
+        **{f.name: getattr(fit, f.name) for f in fields(Normal)},
+        skew=np.where(gained[:, None], 0.0, variate.skew),
+        between=np.zeros((len(truth), 2)),
+    )
+    weights = np.where(gained, np.nan, weight)
+    domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
+    return Impact(predicted, corrected, plain, weights, effective, domains, len(sample), featured.notes)
 
 
 def _explain(empty: bool, effective: float, census: bool) -> str:

@@ -191,9 +191,7 @@ def _make_control(linearised: Linearised, second: Second, position: IntArray) ->
     control = None
     # every metric is 0/0 with the second clustering as the truth
     with suppress(NotIdentified):
-        at = [not why for why in reasons]
-        if able:
-            control = Linearised.of(linearised.sample.with_units(units), able, linearised.centre[at])
+        control = Linearised.of(linearised.sample.with_units(units), able) if able else None
     known = partial(second.reference, position=position)
     changes = second.changes(linearised.sample)
     return ControlMetrics.of(linearised, second.name, reasons, control, known, changes)

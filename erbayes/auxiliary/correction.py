@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray
 from ..design.draws import DrawnUnits
 from ..design.sample import Sample
-from ..engine.control_variate import (
-    FEWEST_DRAWS,
-    ROUNDING,
-    ControlVariate,
-    Effects,
-    count_equivalent_labels,
-    pad_draws,
-    take_default,
-)
+from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.fitted import fit_sample
 from ..metrics.definitions import Metric
-from ..metrics.moves import Moves
 from ..metrics.uncertain import Normal
+from ..metrics.unseen import map_components
 from .estimates import AssistedEstimates
 from .reference import Reference
 from .second import ChangedShare
@@ -30,37 +23,23 @@ from .second import ChangedShare
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linearised:
-    """Metrics of a sample, (k,), with the effects of its draws.
-
-    `centre` (k,): the value of draws without an error, the nearest end of the range of a share.
-    """
+    """Metrics of a sample, (k,), with the effects of its draws."""
 
     sample: Sample
     metrics: tuple[Metric, ...]
     fit: Normal
     effects: Effects
-    centre: FloatArray
 
     @classmethod
-    def of(cls, sample: Sample, metrics: tuple[Metric, ...], centre: FloatArray | None = None) -> Linearised:
+    def of(cls, sample: Sample, metrics: tuple[Metric, ...]) -> Linearised:
         fitted = fit_sample(sample, metrics)
-        mean = fitted.plain.mean
-        if centre is None:
-            centre = np.where([metric.is_share for metric in metrics], np.round(mean), np.nan)
-        about = fitted.shares * np.where(np.isnan(centre), 0.0, mean - centre)
-        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion, about)
-        return cls(sample, metrics, fitted.estimates, effects, centre)
+        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion)
+        return cls(sample, metrics, fitted.estimates, effects)
 
     @property
     def varies(self) -> BoolArray:
         """Whether draws change each metric, (k,)."""
         return self.effects.vary(self.fit.mean)
-
-    @property
-    def still(self) -> FloatArray:
-        """Return the share of draws that do not move each metric about its centre, (k,)."""
-        shares = fit_sample(self.sample, self.metrics).shares
-        return np.asarray(np.sum(shares * (np.abs(self.effects.moved) <= ROUNDING), axis=0))
 
     def explain(self) -> list[str]:
         """Return why each metric cannot be assisted; "" if it can."""
@@ -73,6 +52,14 @@ class Linearised:
             why or ("" if varies else "the sample shows no variation")
             for why, varies in zip(self.fit.reasons, self.varies, strict=True)
         ]
+
+    def reach(self) -> FloatArray:
+        """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
+        expansion, fitted = self.sample.expansion, fit_sample(self.sample, self.metrics)
+        shares = fitted.shares
+        # the share of an average entity in the total averaged over, of at least 1/n, by the rule of three
+        share = np.maximum(expansion.weight @ shares / expansion.weight.sum(), 1 / len(shares))
+        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fitted.unseen_shares))[:, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +97,7 @@ class ControlMetrics:
         why_not = [why or f"it is 0/0 {truth}" for why in reasons]
         if control is None:
             none = np.zeros_like(target.effects.change)
-            return cls(name, tuple(why_not), none[0], known, Effects(none, none, none), none, changed)
+            return cls(name, tuple(why_not), none[0], known, Effects(none, none), none, changed)
         error = control.effects if error is None else error
         for j, varies, undefined in zip(able, control.varies, control.fit.reasons, strict=True):
             if not undefined:
@@ -122,7 +109,7 @@ class ControlMetrics:
             spread_out[..., able] = values
             return np.where(usable, spread_out, 0.0)
 
-        effects = Effects(*map(spread, error.arrays))
+        effects = Effects(spread(error.residual), spread(error.change))
         mean, shared = spread(control.fit.mean), spread(control.effects.change)
         return cls(name, tuple(why_not), mean, known, effects, shared, changed)
 
@@ -136,18 +123,20 @@ def correct(
     """
     notes = [why or reason for why, reason in zip(target.explain(), control.reasons, strict=True)]
     usable = np.array([not why for why in notes])
-    variate = ControlVariate.of(target.effects, control.effects, usable, variance, control.shared)
+    variate = ControlVariate.of(
+        target.effects, control.effects, target.reach(), usable, variance, control.shared
+    )
     assisted = variate.weight > 0
     shift, between, unreached = _compare_with_reference(target, control, variate.weight)
-    # a correction may lead out of the range of a metric
-    mean = np.clip(target.fit.mean + shift, *np.array(target.fit.support).T)
-    shifted = replace(target.fit, mean=np.where(assisted, mean, target.fit.mean))
-    fit = variate.correct(shifted, _find_moves(target, variate, variance), between)
-    fit = take_default(fit, default, ~assisted)
+    # unreached clusters have the variance of a uniform distribution between both cases
+    cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
+    fit = _take_default(_shift_fit(target, variate, shift, cov), default, ~assisted)
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},
         second=control.name,
         weights=variate.weight,
+        between=between,
+        skew=variate.skew,
         correlation=variate.correlation,
         equivalent_labels=count_equivalent_labels(
             len(target.sample), np.diagonal(default.cov), np.diagonal(fit.cov)
@@ -162,27 +151,39 @@ def correct(
     return estimates, variate.residual
 
 
-def _find_moves(target: Linearised, variate: ControlVariate, variance: DrawnUnits) -> Moves:
-    """Return gains and losses of the draws in which the control is wrong."""
-    fitted, metrics, unseen = fit_sample(target.sample, target.metrics), target.metrics, target.fit.unseen
-    # a share is 0 or 1 on an entity, and others move no further than by pseudo-units
-    length = np.abs(unseen.reach).sum(axis=-1)
-    whole = np.where([m.is_share for m in metrics], [m.clusters_in_error for m in metrics], length)
-    # towards the middle of the scale, where no entity is all wrong, unseen draws move less, as those of the
-    # default interval, but no less than a draw without a control does
-    fade = np.divide(np.abs(unseen.reach.sum(axis=-1)), length, out=np.zeros_like(length), where=length > 0)
-    with np.errstate(invalid="ignore"):  # 0 × ∞ in a census
-        typical = target.effects.typical * unseen.effective
-    reach = np.maximum(fade * whole, np.fmin(whole, typical))
-    return Moves.of(
-        variate.moved,
-        pad_draws(fitted.shares, len(variate.moved)),
-        lambda both: variance.covariance(variance.residuals(both)),
-        variance=np.diagonal(variate.cov),
-        reach=reach[:, None].repeat(2, axis=1),
-        effective=unseen.effective,
-        fpc=fitted.unseen_shares,
-        df=target.fit.df,
+def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, cov: FloatArray) -> Normal:
+    """Return the default fit, in which assisted metrics are corrected."""
+    fit, assisted = target.fit, variate.weight > 0
+    # a correction may lead out of the range of a metric
+    corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
+    return replace(
+        fit,
+        mean=np.where(assisted, corrected, fit.mean),
+        cov=np.where(np.logical_or.outer(assisted, assisted), cov, fit.cov),
+        unseen=replace(
+            fit.unseen,
+            # the pseudo-draws of the interval fade with the standard error
+            reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
+            unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),  # `between` has it for these
+        ),
+    )
+
+
+def _take_default(fit: Normal, default: Normal, alone: BoolArray) -> Normal:
+    """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
+
+    def choose(axes: Sequence[int], own: Any, other: Any) -> Any:
+        if isinstance(own, tuple):
+            return tuple(
+                theirs if lone else mine for lone, mine, theirs in zip(alone, own, other, strict=True)
+            )
+        return np.where(alone.reshape(-1, *[1] * (-1 - axes[0])), other, own)
+
+    before, after = np.diagonal(fit.cov), np.where(alone, np.diagonal(default.cov), np.diagonal(fit.cov))
+    scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+    both = np.logical_and.outer(alone, alone)
+    return map_components(
+        choose, fit, default, cov=np.where(both, default.cov, fit.cov * np.outer(scale, scale))
     )
 
 

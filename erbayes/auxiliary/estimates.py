@@ -10,6 +10,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
+from ..engine.control_variate import Corrected
 from ..engine.diagnostics import alarms, out_of_balance
 from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.intervals import Kind
@@ -28,8 +29,8 @@ It is raised for none of 1,640 sound second clusterings, and for nearly all copi
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class AssistedEstimates(Normal):
-    """Estimates assisted by a second clustering, or by cheap labels: a `Normal` with more columns.
+class AssistedEstimates(Corrected):
+    """Estimates assisted by a second clustering, or by cheap labels: `Corrected` with more fields.
 
     `second`: its name; `weights` (k,): λ of each metric; `correlation` (k,): of effects of draws on the
     estimate and on its correction; `equivalent_labels` (k,): further draws that would shorten the default
@@ -46,7 +47,7 @@ class AssistedEstimates(Normal):
     notes: tuple[str, ...] = by_component(0)
 
     def spread(self) -> dict[str, FloatArray]:
-        """Return the columns `se_bound`, which includes unseen draws and unreached clusters, and `df`."""
+        """Return the columns `se_bound`, which includes pseudo-draws and unreached clusters, and `df`."""
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
     def table(self, level: float = 0.95, kind: Kind | None = None, settled: bool = False) -> pd.DataFrame:

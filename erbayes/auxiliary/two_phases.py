@@ -68,13 +68,8 @@ class TwoPhase:
         target, variance = Linearised.of(sample, metrics), sample.expansion
         part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            entire = Linearised.of(entire_sample, target.metrics, target.centre)
-            # the estimate of all draws is no difference of two judgements: it moves about itself unless most
-            # draws show no error
-            entire = Linearised.of(
-                entire_sample, target.metrics, np.where(entire.still > 0.5, target.centre, np.nan)
-            )
-            part = Linearised.of(subsample(entire_sample, position), target.metrics, target.centre)
+            entire = Linearised.of(entire_sample, target.metrics)
+            part = Linearised.of(subsample(entire_sample, position), target.metrics)
             error = part.effects.nest(entire.effects, position)
             variance = of_phases(len(position), len(entire.effects.change))
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))

@@ -11,19 +11,23 @@ them. `erbayes.assisted`, `erbayes.two_phase` and `erbayes.impact` correct their
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..design.draws import DrawnUnits
-from ..metrics.intervals import DEFAULT
-from ..metrics.moves import Moves
+from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
-from ..metrics.unseen import map_components
+from ..metrics.unseen import by_component
 
+MASS = 0.5
+"""Weight of each of the two pseudo-draws on which the control is entirely wrong, in draws.
+
+It is that of the default interval (see `BetaGamma`).
+"""
 FEWEST_DRAWS = 10
 """Number of draws below which no weight is estimated, since it would fit their noise."""
 ROUNDING = 1e-12
@@ -32,36 +36,24 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects:
-    """Effects of n draws on k estimates, (n, k).
+    """Effects of n draws on k estimates: `residual` of each draw, and scaled `change` without it, (n, k).
 
-    `residual` of each draw; scaled `change` without it; `moved`: what it moves the estimate by, about a value
-    that draws without an error have; `typical` (k,): how far a draw may move each, 0 if unknown.
+    `varying`: how many draws are neither certain nor repeats that do not count; None if all are.
     """
 
     residual: FloatArray
     change: FloatArray
-    moved: FloatArray
-    typical: FloatArray | float = 0.0
+    varying: int | None = None
 
     @classmethod
-    def of(
-        cls,
-        contributions: FloatArray,
-        slopes: FloatArray,
-        variance: DrawnUnits,
-        about: FloatArray | float = 0.0,
-    ) -> Self:
-        """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c).
-
-        `about` (n, k): what is added to the moves of draws.
-        """
+    def of(cls, contributions: FloatArray, slopes: FloatArray, variance: DrawnUnits) -> Self:
+        """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c)."""
         residual = variance.residuals(contributions) @ slopes
-        change, typical = np.zeros_like(residual), np.zeros(residual.shape[1])
+        change, varying = np.zeros_like(residual), None
         if len(contributions) >= FEWEST_DRAWS:
             without, scale = variance.jackknife(contributions)
-            change = (without @ slopes) * np.sqrt(scale)[:, None]
-            typical = _measure_typical(change, int(np.count_nonzero(scale)))
-        return cls(residual, change, contributions @ slopes + about, typical)
+            change, varying = (without @ slopes) * np.sqrt(scale)[:, None], int(np.count_nonzero(scale))
+        return cls(residual, change, varying)
 
     def vary(self, mean: FloatArray) -> BoolArray:
         """Return whether draws change estimates with this `mean`, (k,), by more than rounding."""
@@ -70,42 +62,48 @@ class Effects:
 
     def nest(self, first: Effects, position: IntArray) -> Effects:
         """Return effects on an estimate from n draws at `position` less one from all, (n', k), n first."""
-        return Effects(
-            *(
-                np.vstack([part - entire[position], -np.delete(entire, position, axis=0)])
-                for part, entire in zip(self.arrays, first.arrays, strict=True)
-            )
+        residual, change = (
+            np.vstack([part - entire[position], -np.delete(entire, position, axis=0)])
+            for part, entire in ((self.residual, first.residual), (self.change, first.change))
         )
-
-    @property
-    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return all effects."""
-        return self.residual, self.change, self.moved
+        return Effects(residual, change)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlVariate:
     """A control variate for each of k estimates.
 
-    `weight` (k,): λ; `residual`, `moved` (n, k): effects of draws with the correction, as in `Effects`; `cov`
-    (k, k): covariance of the estimates; `correlation` (k,): of effects on both, NaN without a weight.
+    `weight` (k,): λ; `residual` (n, k): effects of draws with the correction; `cov` (k, k): their covariance,
+    with pseudo-draws; `skew` (k, 2): third moments of draws and pseudo-draws down and up, over second ones, 0
+    or more; `remaining` (k,): share of the variance that the control does not explain; `correlation` (k,): of
+    effects on both estimates, NaN without a weight.
 
     Notes
     -----
     Let d_s and e_s be the changes of the estimate and of its control without draw s, scaled as in the
-    jackknife. λ is Σde/Σe², cut to [0, 1]. The variance is that of the design for d - λe. Intervals are those
-    of gains less losses of the draws in which the control is wrong (`erbayes.metrics.moves`), as an estimate
-    less its control is a difference of two judgements by the same draws.
+    jackknife.
+
+    - λ is Σde/Σe², cut to [0, 1].
+    - The variance is that of the design for d - λe.
+    - Two pseudo-draws allow for errors of the control that no draw shows. Each is of an average entity about
+      which the control is entirely wrong, and changes the estimate no further than a draw without a control.
+    - If few draws make most of d - λe, the end of an interval on their side is further away by the
+      skewness (`Corrected`).
+
+    The figures by which these guards were chosen are in benchmarks/assisted.md.
 
     References
     ----------
     Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453: PPI++, the weight λ.
+    Korn and Graubard (1998), Survey Methodology 24, 193-201: the rule of three for pseudo-draws.
+    Johnson (1978), Journal of the American Statistical Association 73, 536-544: skewness.
     """
 
     weight: FloatArray
     residual: FloatArray
-    moved: FloatArray
     cov: FloatArray
+    skew: FloatArray
+    remaining: FloatArray
     correlation: FloatArray
 
     @classmethod
@@ -113,71 +111,58 @@ class ControlVariate:
         cls,
         estimate: Effects,
         control: Effects,
+        reach: FloatArray,
         usable: BoolArray,
         variance: DrawnUnits,
         shared: FloatArray | None = None,
     ) -> Self:
         """Choose weights where `usable`, (k,), and compute what they leave.
 
-        `shared` (n, k): changes of the control by the n draws of the estimate, if the control has further
-        draws.
+        `reach` (k, 2): changes down and up by the average entity that lowers, or raises, an estimate most,
+        infinite if unknown; `shared` (n, k): changes of the control by the n draws of the estimate, if the
+        control has further draws.
         """
         d, e = estimate.change, control.change if shared is None else shared
         weight = np.where(usable, np.clip(_divide(np.sum(d * e, axis=0), np.sum(e**2, axis=0)), 0, 1), 0.0)
-        residual, moved = (
-            pad_draws(one, len(other)) - weight * other
-            for one, other in ((estimate.residual, control.residual), (estimate.moved, control.moved))
+        residual, left = (
+            np.pad(mine, ((0, len(other) - len(mine)), (0, 0))) - weight * other
+            for mine, other in ((estimate.residual, control.residual), (d, control.change))
         )
+        with np.errstate(invalid="ignore"):  # an unknown reach is infinite
+            moves = np.where(weight[:, None] > 0, reach - weight[:, None] * reach[:, ::-1], 0.0)
+        pseudo = _limit_pseudo_draws(moves, d, len(d) if estimate.varying is None else estimate.varying)
+        before, after = np.sum(d**2, axis=0), np.sum(left**2, axis=0)
+        # rounding counts as 0, since the weight of pseudo-draws of an interval depends on a ratio of reaches
+        share = _divide(np.minimum(after, before), before)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(d.T, e.T, strict=True)])
-        correlation = np.where(weight > 0, correlation, np.nan)
-        return cls(weight, residual, moved, variance.covariance(residual), correlation)
-
-    def correct(self, fit: Normal, moves: Moves, between: FloatArray) -> Normal:
-        """Return a fit of the corrected estimates, in which draws move those with a weight by `moves`.
-
-        `between` (k, 2): as in `Unseen`. The covariance has unseen draws of both sides.
-        """
-        unseen = DEFAULT.mass * np.sum(moves.step**2, axis=1) + between.sum(axis=1) ** 2 / 12
-        corrected = replace(
-            fit,
-            cov=self.cov + np.diag(unseen),
-            # what is unreached is in `between`
-            unseen=replace(fit.unseen, unreached_share=np.zeros(len(unseen)), between=between),
-            moves=moves,
+        return cls(
+            weight,
+            residual,
+            cov=variance.covariance(residual) + np.diag(MASS * np.sum(pseudo**2, axis=1)),
+            skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
+            remaining=np.where(weight > 0, np.where(share > ROUNDING**2, share, 0.0), 1.0),
+            correlation=np.where(weight > 0, correlation, np.nan),
         )
-        return take_default(corrected, fit, self.weight == 0)
 
 
-def take_default(fit: Normal, default: Normal, alone: BoolArray) -> Normal:
-    """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
-
-    def choose(axes: Sequence[int], own: Any, other: Any) -> Any:
-        if isinstance(own, tuple):
-            both = zip(alone, own, other, strict=True)
-            return tuple(theirs if lone else mine for lone, mine, theirs in both)
-        return np.where(alone.reshape(-1, *[1] * (-1 - axes[0])), other, own)
-
-    before, after = np.diagonal(fit.cov), np.where(alone, np.diagonal(default.cov), np.diagonal(fit.cov))
-    scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
-    both = np.logical_and.outer(alone, alone)
-    cov = np.where(both, default.cov, fit.cov * np.outer(scale, scale))
-    return map_components(choose, fit, default, cov=cov)
-
-
-def pad_draws(x: FloatArray, draws: int) -> FloatArray:
-    """Return effects of the first draws, (n, k), as those of all, which others do not have."""
-    return np.pad(x, ((0, draws - len(x)), (0, 0)))
-
-
-def _measure_typical(d: FloatArray, n: int) -> FloatArray:
-    """Return how far a draw may move estimates, (k,): √(Σd⁴/Σd² + 3Σd²/n), for changes d by n draws.
+def _limit_pseudo_draws(moves: FloatArray, d: FloatArray, n: int) -> FloatArray:
+    """Return changes by two pseudo-draws, (k, 2), no larger than √(Σd⁴/Σd² + 3Σd²/n), that of n draws.
 
     That is the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
     count. If every draw is right or wrong, as for exact entities, it is the change by one wrong draw.
     """
     square = np.sum(d**2, axis=0)
-    return np.asarray(np.sqrt(_divide(np.sum(d**4, axis=0), square) + 3 * square / max(n, 1)))
+    typical = np.sqrt(_divide(np.sum(d**4, axis=0), square) + 3 * square / max(n, 1))[:, None]
+    return np.asarray(np.clip(moves, -typical, typical))
+
+
+def _compute_skew(left: FloatArray, pseudo: FloatArray) -> FloatArray:
+    """Return third moments of draws and pseudo-draws down and up, over second moments, (k, 2), 0 or more."""
+    # an estimate is larger without a draw that lowers it
+    third = [-1, 1] * (MASS * pseudo**3 - np.sum(left**3, axis=0)[:, None])
+    second = np.sum(left**2, axis=0) + MASS * np.sum(pseudo**2, axis=1)
+    return np.asarray(np.maximum(third, 0) / np.maximum(second, 1e-300)[:, None])
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
@@ -190,3 +175,28 @@ def count_equivalent_labels(draws: int, before: FloatArray, after: FloatArray) -
     # variances fall as 1/n, so that their ratio says how many draws more would be as good
     gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
     return np.maximum(np.round(draws * gain), 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Corrected(Normal):
+    """Estimates corrected by a control variate: a `Normal` with longer intervals.
+
+    `skew` (k, 2): as in `ControlVariate`; `between` (k, 2): distances down and up to the ends of a range in
+    which the value of the control may be anywhere, whose uniform distribution is in the covariance.
+    """
+
+    skew: FloatArray = by_component(0)
+    between: FloatArray = by_component(0)
+
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        """Return intervals, (k, 2), as if labels settled nothing.
+
+        An interval begins where that of the least estimate of the range begins, and ends where that of the
+        largest ends. Each end is further away by g (1 + 2z²)/6, with g its `skew` and z the normal quantile
+        of the level (Johnson 1978).
+        """
+        # the ends of the range take the place of its variance
+        fit = replace(self, cov=self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12))
+        down, up = (self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6).T
+        low, high = (Normal._bound(replace(fit, mean=fit.mean + shift), level, kind) for shift in (-down, up))
+        return np.column_stack([low[:, 0], high[:, 1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
@@ -387,19 +387,6 @@ class Normal(Estimates):
         if (variance < 0).any() and all(self.reasons):
             raise DataError(_describe_reasons(self))
         return np.sqrt(np.where(variance < 0, np.nan, variance))
-
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        """Return intervals, (..., k, 2), from that of the least estimate in a range to that of the most."""
-        between = self.unseen.between
-        if not between.any():
-            return Estimates._bound(self, level, kind)
-        # the ends of the range take the place of its variance
-        cov = self.cov - np.eye(len(self.names)) * between.sum(axis=-1)[..., None] ** 2 / 12
-        low, high = (
-            Estimates._bound(replace(self, mean=self.mean + shift, cov=cov), level, kind)
-            for shift in (-between[..., 0], between[..., 1])
-        )
-        return np.stack([low[..., 0], high[..., 1]], axis=-1)
 
     def plain(self) -> Normal:
         """Return the same without what a subclass adds."""

@@ -80,16 +80,13 @@ class Unseen:
     others; `unreached_share` (..., k): the known share of what the metric averages over that no draw
     represents, such as that in clusters larger than any that one touches. A number counts for all metrics.
     `certain` (..., k, 2): the least and the largest value that right labels leave possible, whatever the
-    other records are; (-∞, ∞) if they settle nothing. `between` (..., k, 2): distances down and up to the
-    ends of a range in which a value that corrects the estimate may be anywhere, such as that of clusters
-    that no draw touches; its uniform distribution is in the covariance.
+    other records are; (-∞, ∞) if they settle nothing.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)
     reach: FloatArray = by_component(-2, default=None)
     unreached_share: FloatArray = by_component(-1, default=0.0)
     certain: FloatArray = by_component(-2, default=None)
-    between: FloatArray = by_component(-2, default=0.0)
 
     def for_metrics(self, distances: FloatArray) -> Unseen:
         """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
@@ -99,7 +96,6 @@ class Unseen:
             reach=distances if self.reach is None else self.reach,
             unreached_share=np.broadcast_to(self.unreached_share, shape),
             certain=np.broadcast_to(UNSETTLED if self.certain is None else self.certain, distances.shape),
-            between=np.broadcast_to(self.between, distances.shape),
         )
 
     def nearest(self, x: FloatArray) -> FloatArray:
