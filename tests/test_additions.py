@@ -213,7 +213,8 @@ class TestDesign:
             return
         base = DESIGNS[cls]
         if cls is eb.WeightedRecords:  # its draws above touch too few links
-            base = eb.WeightedRecords.of(LABELS, list(LABELS.index), pd.Series(1.0, LABELS.index))
+            drawn = [*LABELS.index, LABELS.index[0]]
+            base = eb.WeightedRecords.of(LABELS, drawn, pd.Series(1.0, LABELS.index))
         sample = eb.Sample(UNITS, eb.design.Calibrated(base, lambda *_: [eb.columns.RECORDS], (0.01, 100)))
         assert np.isfinite(eb.engine.taylor(sample, PR).apply(PR).interval()).all()
 

@@ -107,7 +107,7 @@ def test_counts_on_grids_are_the_sample(draw):
     }
     shares, intrusions = np.zeros((len(grid.size), 2)), []
     total = dict.fromkeys(("records", "true", "common", "foreign"), 0)
-    draws = pd.Series(sample.units.ids[sample.expansion.unit]).value_counts()
+    draws = pd.Series(sample.units.ids[sample.with_repeats.expansion.unit]).value_counts()
     for entity, own in records.items():
         s = len(own)
         j = max(i for i in range(len(grid.lower)) if grid.lower[i] <= s)

@@ -204,6 +204,7 @@ def test_engines_of_a_sample_side_by_side():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*importance weights are unreliable")  # of a giant that draws miss
 def test_the_size_model_side_by_side_and_by_name():
     found = eb.side_by_side(SAMPLE, [P, R], rng=1).table().set_index(["method", "metric"])
     assert set(found.index.unique("method")) == {"closed form", "bootstrap", "size model"}

@@ -165,7 +165,7 @@ def test_every_design_and_every_plan_is_among_them():
     trial_of({"spy": spy}, plans=PLANS, repetitions=1)
     studied = {type(s.design).__name__ for s in spy.samples}
     designs = {n for n in d.__all__ if isinstance(getattr(d, n), type) and hasattr(getattr(d, n), "expand")}
-    assert designs - studied == {"Stratified", "FrozenWeights", "WeightedRecords"}
+    assert designs - studied == {"Stratified", "FrozenWeights"}
 
 
 def test_designs_without_a_batch_are_drawn_many_at_once_and_expanded_apart():

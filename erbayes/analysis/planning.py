@@ -422,8 +422,8 @@ def forecast(
     >>> plan = forecast(people, [metrics.pairwise_recall], designs)
     >>> plan.table(0.05)[["design", "n", "cost"]].round()
          design     n    cost
-    0   records    96   346.0
-    1  entities  1543  1479.0
+    0  entities  1543  1479.0
+    1   records    96   346.0
     """
     metrics = resolve_metrics(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")

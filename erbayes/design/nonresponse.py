@@ -120,6 +120,9 @@ class Responding:
             repeats = represented / expected[draws.order]
         else:
             repeats = draws.weight * (r / n) * represented
+        # the draws of a unit do not tell its share in each class of several parts, nor in what was begun
+        if self.begun is not None or 1 < len(rounds) < len(drawn):
+            draws = draws.count_each()
         if not draws.once:
             return count_classes(draws, repeats, code, stratum, drawn)
         at = draws.order * len(drawn) + code

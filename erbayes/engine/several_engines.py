@@ -100,7 +100,7 @@ def side_by_side(
     --------
     >>> import erbayes as eb
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"} | dict.fromkeys(range(5, 9), "c"), labels)
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
     >>> results = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3),
     ...            "jackknife": eb.engine.jackknife(sample, b3)}
