@@ -46,7 +46,9 @@ class Responding:
         Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
         Under `Pooled` of several parts they are needed, each within one part.
     begun : sequence of bool, (n,), optional
-        False for draws that nobody has tried to resolve, and that chance alone left out.
+        False for draws that nobody has tried to resolve, and that chance alone left out. The variance does
+        not allow for draws of one record that are begun together (.57 of the true one where half of the
+        records of giants were begun).
 
     Examples
     --------
