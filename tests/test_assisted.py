@@ -488,10 +488,6 @@ def test_the_order_of_labels_and_of_draws_does_not_matter():
 # The estimate and its error
 
 
-def census_of(by, metric):
-    return sim.Population.of(PREDICTION, by).value(metric)
-
-
 def test_an_estimate_with_weight_one_is_the_full_count_plus_the_difference():
     found = helped(TRUTH)
     np.testing.assert_allclose(found.weights, 1, rtol=1e-12)
