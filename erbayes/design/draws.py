@@ -233,8 +233,10 @@ def count_once(
         # π_cd - π_c π_d as a product: the difference itself cancels for small p
         joint = np.where(neither > 0, neither * np.expm1(np.where(np.isnan(excess), -np.inf, excess)), 0.0)
     found = -np.expm1(missed)
-    pair = np.outer(found, found) + joint
-    G = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
+    apart = np.outer(found, found)
+    pair = apart + joint
+    # two units of a single draw are never both found, of which rounding may leave something
+    G = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 1e-12 * apart)
     log_missed = np.sum([one.log_missed(p) for one, p in zip(rounds, P.T, strict=True)], axis=0)
     pi, d = -np.expm1(log_missed), np.exp(log_missed) - np.diag(G)[at]
     return replace(
