@@ -47,7 +47,7 @@ class Files:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "part-1.csv").write_text("record,cluster\\n1,a\\n")
+    ...     _ = (Path(folder) / "part-1.csv").write_text("record,cluster\\n1,a\\n", encoding="utf-8")
     ...     [path.name for path in Files(folder).paths()]
     ['part-1.csv']
     """
