@@ -225,7 +225,7 @@ def count_once(
         at = np.unique(np.rint((size - size.min()) / step), return_inverse=True)[1]
         number = np.bincount(at)
         key = np.column_stack([np.bincount(at, p) / number for p in P.T])
-    of_class = [replace_p(one, p) for one, p in zip(rounds, key.T, strict=True)]
+    of_class = [one._replace(p=p) for one, p in zip(rounds, key.T, strict=True)]
     missed = np.sum([one.log_missed(one.p) for one in of_class], axis=0)
     with np.errstate(invalid="ignore"):
         excess = np.sum([one.log_excess(one.p) for one in of_class], axis=0)
@@ -246,11 +246,6 @@ def count_once(
         stratum=stratum,
         theta=np.array([1.0 if one.population is None else 1 - one.draws / one.population for one in rounds]),
     )
-
-
-def replace_p(one: Round, p: FloatArray) -> Round:
-    """Return a round with the chances of other units."""
-    return one._replace(p=p)
 
 
 def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> DrawnUnits:
