@@ -1,0 +1,229 @@
+"""Which columns have both ends of links, and which column decides that a row is a link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray
+from .._internal.errors import DataError, Remedy, Way, head
+from .._internal.known_columns import JOIN, JUDGED, NAMES, PLAIN, find_known, plain
+from .evidence import HALF, HEAD, ColumnFacts, plain_word
+from .facts import ColumnPair, pair_columns
+from .ids import are_listed, kind
+from .reading import SWEEP, Reading
+
+FEW = 20
+"""Rows from which shares of them count."""
+PARTS = re.compile(r"[\s,;|]+")
+"""What separates ids that one cell lists."""
+Deciding = tuple[Any, float | None, BoolArray | None]
+"""The column that decides, None if each row is a link, with the threshold of scores or the rows that are."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkReader:
+    """The readings of a table as links between records."""
+
+    evidence: ColumnFacts
+
+    @cached_property
+    def pairs(self) -> list[ColumnPair]:
+        """The pairs of columns with one attribute of both records."""
+        return pair_columns(self.evidence.usable)
+
+    @cached_property
+    def origin(self) -> tuple[Any, ...]:
+        """The columns of the sources of both ends."""
+        if len(self.evidence.named.sources) == 2:
+            return self.evidence.named.sources
+        return next(((p.left, p.right) for p in self.pairs if p.stem in NAMES["source"]), ())
+
+    @cached_property
+    def ends(self) -> list[ColumnPair]:
+        """The pairs of columns that can have both ends.
+
+        Names of the other file come first, then its ids, then known names; else the pair with most distinct
+        values, if equal ids have equal values in each other pair.
+        """
+        e, near = self.evidence, self.evidence.near
+        if e.named.ends:
+            left, right = e.named.ends
+            return [ColumnPair(left, right, "", False)]
+        pairs = [p for p in self.pairs if p.stem not in NAMES["source"]]
+        full = [p for p in pairs if e.table[[p.left, p.right]].notna().all(axis=None)]
+        names = {plain(c) for c in (near.keys if near else ()) if c is not None}
+        shared = [p for p in full if p.stem in names]
+        known = [p for p in full if p.stem in ("", *NAMES["record"])]
+        # many are written by matchers, of which others are looked at only if those of known names have no ids
+        for some in (shared, known, full) if near and near.whole else ():
+            if fits := [p for p in some if e.has_ids(p.left) and e.has_ids(p.right)]:
+                full = fits
+                break
+        full = [p for p in shared if p in full] or [p for p in known if p in full] or full
+        if len(pairs) < 2 or not full or full[0] in [*shared, *known]:
+            return full
+        codes = {p: pd.factorize(self._stack(p))[0] for p in pairs}
+        top = max(full, key=lambda p: codes[p].max())
+        tells = (len(np.unique(codes[top] * len(x) + x)) == codes[top].max() + 1 for x in codes.values())
+        return [top] if all(tells) else []
+
+    def _stack(self, pair: ColumnPair) -> pd.Series:
+        """Return the ids of both ends, joined with their source, below each other."""
+
+        def stack(left: Any, right: Any) -> pd.Series:
+            both = [self.evidence.table[left], self.evidence.table[right]]
+            stacked: pd.Series = pd.concat(both, ignore_index=True).astype("str")
+            return stacked
+
+        key = stack(pair.left, pair.right)
+        return stack(*self.origin) + JOIN + key if self.origin else key
+
+    def read(self, pair: ColumnPair) -> list[Reading]:
+        """Return the readings of a pair of columns as both ends."""
+        e, near, left, right = self.evidence, self.evidence.near, pair.left, pair.right
+        if lists := split_lists(e, right, left):
+            table = e.table.assign(**{right: pd.Series(lists, e.table.index)}).explode(right)
+            return [Reading(table=table[table[right].notna()], ids=(left, right), what=e.what)]
+        readings = [
+            Reading(table=e.table, ids=(left, right), other=c, threshold=t, on=on, what=e.what)
+            for c, t, on in self.decide(left, right)
+        ]
+        one, other = e.distinct(left), e.distinct(right)
+        if self.origin:
+            columns = zip(self.origin, (left, right), strict=True)
+            ends = [e.table[[s, i]].set_axis(["s", "i"], axis=1) for s, i in columns]
+            if (near and near.parts) or pd.concat(ends).drop_duplicates()["i"].duplicated().any():
+                return [replace(reading, sources=self.origin) for reading in readings]
+        elif near and near.parts and not any(are_listed(one, x).any() for x in near.keys.values()):
+            raise DataError(f"{e.what}: records have sources, and links have none: from which is each end?")
+        elif not e.named.one_list and not (near and near.whole) and one.isin(other).any():
+            if pair.of_two or (e.table[left] == e.table[right]).any():
+                said = f"{e.what}: {left!r} and {right!r} share ids, which are of one list, or of two tables"
+                raise DataError(f"{said} that both count from 0", Remedy.WHICH_LIST)
+        return readings
+
+    def decide(self, left: Any, right: Any) -> list[Deciding]:
+        """Return what can decide which rows are links; several may, and then are compared."""
+        e, said, threshold = self.evidence, self.evidence.named, self.evidence.named.threshold
+        if said.word is not None:
+            return [(said.score, None, (e.table[said.score].astype("str") == said.word).to_numpy())]
+        taken = {left, right, *e.sources, *(c for p in self.pairs for c in (p.left, p.right))}
+        rest = [c for c in e.usable if c not in taken and plain(c) != "matchkey"]
+        rest = [c for c in rest if plain(c) in NAMES["score"] or not e.counts_rows(c)]
+        known = [said.score] if said.score is not None else find_known(rest, "score")
+        scores = [c for c in known if e.numbers(c) is not None and e.answers(c) is None]
+        if known and not scores and (threshold is not None or e.answers(known[0]) is None):
+            scores = known[:1]  # words where scores should be are shown by whoever reads them
+        answers = self._find_answers(rest, known, scores)
+        sure = [said.score] if said.score is not None else find_known(answers, "answer")
+        sure += [c for c in answers if c in known]
+        loose = [c for c in rest if c not in (*known, *answers) and self._could_judge(c)]
+        if threshold is not None and not scores and not answers:
+            scores = [c for c in loose if e.numbers(c) is not None]
+            if len(scores) != 1 or not e.has_decimals(scores[0]):
+                raise self._ask_for_scores(loose, rest, left, right)
+        elif loose and not scores and not sure and not said.ends:
+            self._refuse_answers(find_known(rest, "answer"), left, right)
+            raise DataError(
+                f"{e.what}: is each row a link, or is {head([*loose, *answers])} a score or an answer?",
+                *(self._name(c, left, right) for c in [*loose, *answers][:2]),
+                Way("or, if each is", f"table[[{left!r}, {right!r}]]", f"FILE:{left},{right} --edges"),
+            )
+        if not scores:
+            return [(c, None, e.answers(c)) for c in answers] or [(None, None, None)]
+        if threshold is None:
+            said_so = f"{e.what}: without a threshold, scores {scores[0]!r} of any size would be links"
+            raise DataError(said_so, Remedy.THRESHOLD)
+        return [(scores[0], threshold, None)] if threshold == SWEEP else self._cut(scores, answers, threshold)
+
+    def _find_answers(self, rest: Sequence[Any], known: Sequence[Any], scores: Sequence[Any]) -> list[Any]:
+        """Return the columns with answers: words for yes and no by a known name, or words of judgement."""
+        e = self.evidence
+
+        def judges(column: Any) -> bool:
+            by_name = column in (*known, *find_known([column], "answer"))
+            return e.answers(column, *([] if by_name else [JUDGED])) is not None
+
+        found = [c for c in rest if c not in scores and judges(c)]
+        return [c for c in found if c in known or len(e.words(c)) > 1 or find_known([c], "answer")]
+
+    def _could_judge(self, column: Any) -> bool:
+        """Return whether a column could say which rows are links: numbers that are no key, or few words."""
+        e = self.evidence
+        key = len(e.table) >= FEW and e.is_unique(column) and not e.has_decimals(column)
+        differ = e.numbers(column) is not None and len(e.distinct(column)) > 1
+        return (differ and not key) or len(e.words(column)) > 1
+
+    def _cut(self, scores: Sequence[Any], answers: Sequence[Any], threshold: float) -> list[Deciding]:
+        """Return the scores whose threshold it can be, and answers beside them."""
+        e = self.evidence
+        numbers = {c: e.numbers(c) for c in scores}
+        above = [c for c, x in numbers.items() if x is not None and x.max() > 1]
+        if len(scores) == 1 and (x := numbers[scores[0]]) is not None and len(x) > 1:
+            if 0 < threshold <= 1 and x.min() >= threshold and x.max() > 1:
+                said = f"{e.what}: scores {scores[0]!r} lie between {x.min():g} and {x.max():g}, all above"
+                said += f" {threshold:g}: is that a share, and scores are not?"
+                raise DataError(said, Remedy.THRESHOLD)
+        # a threshold above 1 is none of probabilities, and one up to 1 may be of either
+        fitting = above if threshold > 1 and above else sorted(scores, key=lambda c: c in above)
+        found: list[Deciding] = [(c, threshold, None) for c in fitting]
+        x = numbers[fitting[0]]
+        if x is None or (e.named.ends and e.named.score is not None):
+            return found
+        linked = (x >= threshold).to_numpy()
+        both = ((c, e.answers(c)) for c in answers if c not in scores)
+        return found + [(c, None, linked & yes) for c, yes in both if yes is not None]
+
+    # Questions
+
+    def _ask_for_scores(self, loose: Sequence[Any], rest: Sequence[Any], left: Any, right: Any) -> DataError:
+        """Return the error for a threshold without a column of scores."""
+        e = self.evidence
+        if e.named.threshold == SWEEP:
+            said = f"the table of the {e.what} has {head(e.usable, 20)}: it is not clear which has the scores"
+            ways = [Way("say which", f"score={c!r}", f"FILE:{left},{right},{c}") for c in loose[:3]]
+            return DataError(said, *ways, *([] if ways else [Remedy.SCORED]))
+        said = f"{e.what}: a threshold of {e.named.threshold:g} needs the column of scores; there is"
+        said += f" {head(rest, 20) or 'none'}"
+        ways = [self._name(c, left, right) for c in loose[:3]]
+        return DataError(said, *ways, *([] if ways else [Remedy.SCORE]))
+
+    def _refuse_answers(self, columns: Iterable[Any], left: Any, right: Any) -> None:
+        """Refuse a column of answers that has other words than those for yes and no."""
+        for column in columns:
+            if self.evidence.numbers(column) is None:
+                words = self.evidence.distinct(column)
+                other = [w for w in words if plain_word(w) not in frozenset.union(*PLAIN, *JUDGED)]
+                said = f"{self.evidence.what}: answers {column!r} must be 1 or 0, yes or no, not such as"
+                raise DataError(f"{said} {head(other or words)}", self._name(column, left, right))
+
+    def _name(self, column: Any, left: Any, right: Any) -> Way:
+        """Return how to say that a column decides which rows are links."""
+        e, file = self.evidence, f"FILE:{left},{right},{column}"
+        if e.answers(column) is not None:
+            return Way("say which", f"score={column!r}", file)
+        if e.numbers(column) is not None or not e.words(column):
+            said = "say which, with the least score of a link"
+            return Way(said, f"score={column!r}, threshold=x", f"{file}@X")
+        word = str(e.distinct(column)[0])
+        chosen = f"table[table[{column!r}] == {word!r}][[{left!r}, {right!r}]]"
+        return Way("say which word is a link", chosen, f"{file}={word}")
+
+
+def split_lists(e: ColumnFacts, cells: Any, records: Any) -> list[list[str]]:
+    """Return the ids of each cell if cells list ids of another column's records."""
+    ids, column = e.distinct(records), e.table[cells]
+    some = [x for x in column.head(HEAD) if isinstance(x, str) and PARTS.search(x.strip())]
+    if not some or kind(ids) != "string" or pd.Index(some).isin(ids).any():
+        return []
+    parts = pd.Index([part for x in some for part in PARTS.split(x.strip())])
+    if parts.isin(ids).mean() < HALF:
+        return []
+    return [PARTS.split(x.strip()) if isinstance(x, str) else [] for x in column]
