@@ -189,7 +189,7 @@ COLUMNS = {
     "Bootstrap": "estimate sd lower upper level kind",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
     "Check": "minimum estimate lower upper level kind verdict further",
-    "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind reason",
+    "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind",
     "Comparison": "metric prediction estimate se df lower upper level kind",
     "Contrast": "estimate se df lower upper level kind",
     "Corrected": "estimate se df lower upper level kind",

@@ -118,6 +118,22 @@ class DrawnUnits:
         """Return whether all units are in the sample."""
         return not self.unseen.any()
 
+    @property
+    def alike(self) -> bool:
+        """Return whether draws are independent, with replacement and without strata, each with its weight."""
+        if self.repeats is None or self.L is not None or self.df_lost > 1:
+            return False
+        return not (np.any(self.stratum) or np.any(np.asarray(self.theta) < 1))
+
+    def count_unseen(self, Z: FloatArray) -> FloatArray:
+        """Return how many draws, (c,), bound what is unseen of totals of contributions Z, (k, c).
+
+        They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts (docs/settled.md).
+        """
+        missed = self.unseen @ Z * Z.sum(axis=0)
+        against = (self.unseen / self.repeated) @ Z**2
+        return np.divide(missed, against, out=np.where(Z.any(axis=0), np.inf, np.nan), where=against > 0)
+
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""
         if self.unreached is None or not self.unreached.column(column).any():

@@ -130,9 +130,19 @@ class Sample(Pictured):
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """Return the contribution of each row of draws to each total, weight times column, (k, c)."""
+        return self._weigh(columns, self.expansion.unit, self.expansion.weight)
+
+    def of_each_draw(self, columns: Sequence[Column]) -> FloatArray:
+        """Return contributions of draws in their order, as if each counted, (n, c); of rows if calibrated."""
+        draws = self.expansion
+        if draws.repeats is None or draws.L is not None:
+            return self.contributions(columns)
+        return self._weigh(columns, draws.order, draws.repeats)
+
+    def _weigh(self, columns: Sequence[Column], unit: IntArray, weight: FloatArray) -> FloatArray:
         for column in columns:
             self.expansion.need_reached(column)
-        return np.asarray(self.units.values(columns)[self.expansion.unit] * self.expansion.weight[..., None])
+        return np.asarray(self.units.values(columns)[unit] * weight[:, None])
 
     @cached_property
     def with_repeats(self) -> Sample:
@@ -193,10 +203,7 @@ class Sample(Pictured):
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        missed = variance.unseen * z[..., 1]
-        against = missed.sum(axis=-1) * records[..., 0]  # as `Totals.apply` counts draws
-        missing = (missed * z[..., 1] / variance.repeated).sum(axis=-1)
-        one = estimate * np.divide(missing, against, out=np.zeros_like(missing), where=against > 0)
+        one = estimate / variance.count_unseen(z[:, 1:])[0]
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 

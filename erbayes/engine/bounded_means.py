@@ -43,7 +43,7 @@ REFUTED = (
     "its draws contradict each other, as those do that are not independent, not listed in the order of "
     "drawing, or not drawn from this prediction"
 )
-"""Why there is no interval if bets refute the estimate of all draws."""
+"""Why there is no interval if bets refute the mean of all draws."""
 CAP = 0.75
 """The largest share c of the wealth that a bet can lose, so that no single draw ruins a gambler."""
 ROUNDING = 1e-9
@@ -174,7 +174,8 @@ class Betting:
 
     With `anytime` it is exact at all looks together, a confidence sequence. Draws count in the order in which
     the design lists them, which must be that of drawing: where they are sorted, each bet profits from those
-    before. There is no interval (NaN) if it would leave out its own estimate.
+    before. There is no interval (NaN) if it would leave out the mean of its draws. An estimate outside of it,
+    which may count each unit once, extends it.
 
     Examples
     --------
@@ -192,9 +193,11 @@ class Betting:
 
     def bounds(self, result: Means, level: float) -> FloatArray:
         values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
-        ends = betting(values, level, self.anytime, shares)
+        low, high = np.moveaxis(betting(values, level, self.anytime, shares), -1, 0)
+        mean, x = (shares * values).sum(axis=-1) / shares.sum(axis=-1), result.mean
         # where early draws refute what all of them say, the order is wrong, or the interval most often is
-        inside = (ends[..., 0] <= result.mean + ROUNDING) & (result.mean - ROUNDING <= ends[..., 1])
+        inside = (low <= mean + ROUNDING) & (mean - ROUNDING <= high)
+        ends = np.stack([np.minimum(low, x), np.maximum(high, x)], axis=-1)
         return np.where(inside[..., None], ends, np.nan)
 
     def label(self, result: Any, j: int) -> str:
@@ -267,9 +270,8 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     if isinstance(sample, Batch):
         of_each = [draws_of(one, metric) for one in sample.samples]
         return np.stack([found for found, _ in of_each]), np.stack([found for _, found in of_each])
-    sample, design = sample.with_repeats, type(sample.design).__name__
-    draws = sample.expansion
-    if draws.once or draws.L is not None or draws.df_lost > 1 or (draws.unseen < 1).any():
+    draws, design = sample.expansion, type(sample.design).__name__
+    if not draws.alike:
         raise NotIdentified(
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"
@@ -277,7 +279,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     if not metric.is_share:
         raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
-    Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
+    Z = dict(zip(counted, sample.of_each_draw(counted).T, strict=True))
     size = _evaluate_per(metric, Z.__getitem__)
     greatest = _bound_share(sample, metric, size)
     if greatest > GREATEST:
@@ -328,7 +330,6 @@ class BoundedMeans:
     batched: ClassVar[bool] = True
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
-        sample = sample.with_repeats
         values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
-        fit = fit_sample(sample, metrics).plain
+        fit = fit_sample(sample, metrics).estimates
         return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

@@ -351,23 +351,20 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     asked = [metrics[i] for i in there]
     found = settings.engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
-        # effective draws count repeats, and so does the correction that belongs to them
-        fpc = float(sample.with_repeats.expansion.unseen.mean())
-        found = _estimate_without_links(found, effective[there], fpc)
+        found = _estimate_without_links(found, sample, asked)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
 
-def _estimate_without_links(found: Normal, effective: FloatArray, fpc: float) -> Normal:
+def _estimate_without_links(found: Normal, sample: Sample, metrics: Sequence[Metric]) -> Normal:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
     unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
     if not unlinked.any():
         return found
-    with np.errstate(divide="ignore"):
-        draws = effective / np.float64(fpc)
+    effective, draws = (effective_draws(sample, metrics, unseen) for unseen in (False, True))
     unseen = replace(
         found.unseen,
         effective=np.where(unlinked, draws, found.unseen.effective),

@@ -35,24 +35,26 @@ def few_draws(effective: float, fewest: float) -> str:
         return NO_DRAW
     if not effective:
         return EMPTY
-    if effective >= fewest:
+    if effective >= fewest * (1 - 1e-9):  # a number of equal draws is exact up to rounding
         return ""
     return f"it depends on {effective:.3g} effective draws, fewer than {fewest:g}: join domains"
 
 
-def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = False) -> FloatArray:
     """Return the effective number of draws of each metric, (Σa)²/Σa² (Kish), (k,); NaN outside its domain.
 
     For a count it is the smallest of all its totals. A domain of records without a link has a Rand index,
-    though it averages over links: where that total is 0, the largest number of any total counts.
+    though it averages over links: where that total is 0, the largest number of any total counts. If `unseen`,
+    it is the number of draws that bound what is unseen.
     """
-    sample = sample.with_repeats  # a draw that met a large entity again would have met others
     columns, _ = columns_of(metrics)
     at = {column.name: i for i, column in enumerate(columns)}
-    Z = sample.contributions(columns)
+    # a draw that met a large entity again would have met others, so that each counts
+    Z = sample.contributions(columns) if unseen else sample.of_each_draw(columns)
+    number = sample.expansion.count_unseen if unseen else kish
     size = coefficients_of_size(metrics, list(at))
     with np.errstate(divide="ignore", invalid="ignore"):
-        single, found = kish(Z), kish(np.asarray(csr_array(size) @ Z.T).T)
+        single, found = number(Z), number(np.asarray(csr_array(size) @ Z.T).T)
     for j, m in enumerate(metrics):
         if not np.isfinite(m.support).all():
             # a total is known no better than that of its columns with the fewest draws
