@@ -42,6 +42,7 @@ def folder(tmp_path, monkeypatch):
     write("p.csv", record=PRED.index, cluster=PRED)
     pd.DataFrame({"record": LABELS.index, "entity": LABELS.to_numpy()}).to_parquet("l.parquet")
     write("drawn.csv", entity=DRAWN)
+    write("draws.csv", X=range(len(DRAWN)), day=[f"d{i % 3}" for i in range(len(DRAWN))], entity=DRAWN)
     write("weights.csv", entity=WEIGHTS.index, weight=WEIGHTS)
     write("strata.csv", entity=STRATA.index, stratum=STRATA)
     write("lonely.csv", entity=LONELY.index, stratum=LONELY)
@@ -102,6 +103,11 @@ def test_each_design_with_each_of_its_options(folder, args):
     found = estimated("--design", *args.split())
     for key in ("estimate", "se", "df", "lower", "upper", "level"):
         assert found[key] == pytest.approx(wanted[key], rel=1e-12), key
+
+
+def test_of_several_columns_draws_are_in_that_which_has_entities(folder):
+    found = estimated("--design", "uniform-records", "--drawn", "draws.csv")
+    assert found == estimated("--design", "uniform-records", "--drawn", "drawn.csv")
 
 
 def test_every_design_is_tried_above():

@@ -24,7 +24,7 @@ CUT = dt.date(2020, 10, 1)
 
 
 def links_inside(prediction, frame):
-    return framed(prediction, Clustering.of({}), frame)[1].links_inside
+    return framed(Clustering.of(prediction), Clustering.of({}), frame)[1].links_inside
 
 
 def releases(seed=1, records=400, kind=str):
@@ -65,6 +65,7 @@ IDS = {
     "dict": OLDER.to_dict(),
     "Clustering": eb.Clustering.of(OLDER),
     "table": pd.DataFrame({"r": INSIDE, "c": "x"}),
+    "numbers of rows": pd.DataFrame({"X": range(len(INSIDE)), "r": INSIDE, "year": 2020}),
     "one column": pd.DataFrame({"r": INSIDE}),
     "rows by date": TABLE.loc[TABLE.created <= str(CUT), ["record"]],
     "polars": pl.DataFrame({"r": INSIDE, "c": "x"}),
@@ -285,7 +286,6 @@ BEYOND = pd.concat([LABELS, pd.Series("e1", TABLE.record[~OLD].to_numpy()[:2])])
         (LABELS, ["a", "b"], "labelled records are outside the frame"),
         ({"gone": "e"}, ["gone"], "no record of the prediction is in the frame"),
         (BEYOND, INSIDE, f"2 of {len(BEYOND)} labelled records are outside the frame, such as '{BEYOND.index[-2]}'"),
-        (LABELS, pd.DataFrame({"a": INSIDE, "b": 1, "c": 1}), "give its column of record ids; it has 'a', 'b', 'c'"),
         (LABELS, 7, "not int"),
     ],
 )  # fmt: skip

@@ -4,8 +4,11 @@ import io
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
+import erbayes as eb
 from erbayes import Clustering, DataError
 from erbayes._internal.known_columns import JOIN
 from erbayes.units.columns import find_record, read_prediction
@@ -301,6 +304,50 @@ def test_attributes_are_not_joined_by_the_number_of_the_row():
     )
     sources = pd.DataFrame({"country": list("aab"), "nr": ["1", "2", "1"], "source": list("ppq")})
     assert find_record(sources, Near({"id": pd.Index([f"p{JOIN}1", f"q{JOIN}1"])}), "") == "nr"
+
+
+@pytest.mark.parametrize("order", ["as they are", "shuffled"])
+def test_two_tables_tell_each_other_their_records(order):
+    """Numbers of rows differ between files, and are never the ids, whichever door reads them."""
+    rng = np.random.default_rng(5)
+    customer, cluster = rng.permutation(90), np.arange(90) // 3
+    labelled = np.flatnonzero(cluster % 2)
+    numbers = (
+        (rng.permutation(90), rng.permutation(len(labelled)))
+        if order == "shuffled"
+        else (range(90), range(45))
+    )
+    prediction = pd.DataFrame({"X": numbers[0], "customer": customer, "cluster": cluster})
+    labels = pd.DataFrame({"X": numbers[1], "customer": customer[labelled], "who": cluster[labelled]})
+    plain = pd.Series(cluster, customer), pd.Series(cluster[labelled], customer[labelled])
+    design = eb.UniformClusters()
+
+    def count(prediction, labels):
+        return eb.measure(prediction, labels).table().to_numpy().tolist()
+
+    right = count(*plain)
+    for as_table in (lambda x: x, pa.table, pl.from_pandas):
+        assert count(as_table(prediction), as_table(labels)) == right
+    found = eb.compare({"a": prediction, "b": prediction.assign(cluster=range(90))}, labels, design)
+    assert found.table()["estimate"].iloc[0] == 1
+    with pytest.raises(DataError, match="records are 'X' or 'customer'"):
+        count(prediction, plain[1])
+    with pytest.raises(DataError, match="records are 'X' or 'rec'"):
+        count(prediction.rename(columns={"customer": "rec"}), labels)
+    # tables of groups, and what annotators see
+    groups = pd.DataFrame({"country": ["FR", "DE", "PE"] * 30, "customer": customer})
+    by_column = dict(zip(customer, groups["country"], strict=True))
+    units = eb.measure(*plain)
+    both = [
+        units.grouped(each, name="c").groupings[0].table(units).to_numpy() for each in (groups, by_column)
+    ]
+    assert np.array_equal(*both)
+    drawn = eb.labels.draw(plain[0], eb.labels.Records(), n=5, seed=1)
+    attributes = prediction.assign(name=[f"n{c}" for c in customer])[["X", "customer", "name"]]
+    with pytest.raises(DataError, match="the table of attributes: records are 'X' or 'customer'"):
+        eb.labels.tasks(drawn, attributes)
+    shown = eb.labels.tasks(drawn, attributes.drop(columns="X")[["name", "customer"]])
+    assert (shown["name"] == "n" + shown["record"].astype(str)).all()
 
 
 def test_columns_that_tell_the_prediction_are_known_by_names_and_by_values():

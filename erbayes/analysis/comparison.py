@@ -31,10 +31,9 @@ from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
 from ..metrics.uncertain import Draws, Estimates, Normal, Pictured
 from ..units.clustering import Clustering
-from ..units.frame import framed
 from ..units.ids import kind
 from ..units.lookup import locate_all
-from ..units.measuring import measure, sampled_labels
+from ..units.measuring import measure, read_framed, sampled_labels
 from ..units.shared import Overlaps
 from ..units.units import Units
 
@@ -305,11 +304,11 @@ def estimate_jointly(
     metrics = resolve_metrics(metrics)
     for finished in scans.values():
         finished.refuse_others(labels, blocks=blocks, frame=frame)
-    labels = None if scans else sampled_labels(labels)
     common = missing is Missing.COMMON
     if common:
         missing = Missing.ERROR  # of labelled records that no prediction has
     if any(map(lies_elsewhere, predictions.values())):
+        labels = sampled_labels(labels)
         if common:
             scans = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
@@ -320,7 +319,7 @@ def estimate_jointly(
     if scans:
         refuse_different_records(scans)
         return compare_counted(scans, design, metrics, overlaps_of(scans), engine, rng, common)
-    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
+    labels, within = read_framed(predictions, labels, frame)
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
     shared = on_shared_records(clusterings, common)
     if any(len(shared[name].records) < len(clusterings[name].records) for name in shared):

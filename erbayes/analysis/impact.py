@@ -31,8 +31,7 @@ from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.uncertain import Normal, Pictured, reason_column
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
-from ..units.frame import framed
-from ..units.measuring import measure, sampled_labels
+from ..units.measuring import measure, read_framed, sampled_labels
 
 FEWEST = 10.0
 """Effective draws of a statistic below which it is refused.
@@ -162,7 +161,7 @@ def impact(
         Objects of `erbayes.statistics`, their text, or functions (rows, weights) -> (value, influence). If a
         function returns a value alone, entities are left out in turn (the jackknife).
     attributes : DataFrame or Arrow table, optional
-        Attributes of all records, whose ids are in the first column.
+        Attributes of all records, with a column of their ids.
     features : mapping, name -> (column, aggregate), optional
         Features of entities: sum, mean, min, max, range or distinct of a column, or a function of its values.
         Missing values are refused, except by known-sum and so on, which take the other values.
@@ -188,15 +187,16 @@ def impact(
     mean(size)       1.5       2.0        -0.5
     """
     design = need_labels_and_design(labels, design, "impact(prediction, labels, design)")
-    labels = sampled_labels(labels)
     if lies_elsewhere(prediction):
         if frame is not None:
             raise DataError("a prediction that is scanned takes no frame here: scan a view of its records")
+        labels = sampled_labels(labels)
         scanned = scan(prediction, labels, missing=missing)
         options = {"attributes": attributes, "features": features, "by": by}
         fitted, values, featured = scan_features(prediction, scanned, labels, statistics, **options)
         return estimate_impact(Sample(scanned, design), FittedStatistics(fitted, values), featured)
-    prediction, _ = framed(prediction, labels, frame)
+    labels, read = read_framed({"": prediction}, labels, frame)
+    prediction, _ = read[""]
     units = measure(prediction, labels, missing=missing)
     return impact_of(
         Sample(units, design), prediction, labels, statistics, attributes=attributes, features=features, by=by

@@ -126,7 +126,7 @@ def stages(
     Of 100 true links 40 are missed, and of 100 missed links 50 were never compared, or
     score below 2, the least score of the file.
     """
-    labels = sampled_labels(labels)
+    labels = sampled_labels(labels, records)
     by = find_engine(engine)
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()

@@ -386,7 +386,7 @@ def thresholds(
     """
     design = need_labels_and_design(labels, design, "thresholds(edges, labels, design)")
     metrics = resolve_metrics(metrics)
-    labels = sampled_labels(labels)
+    labels = sampled_labels(labels, records)
     columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)
     if columns or isinstance(edges, Mapping):
         values = [

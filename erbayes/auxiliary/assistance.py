@@ -29,8 +29,7 @@ from ..engine.fitted import columns_of
 from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.uncertain import Normal, stacked
-from ..units.frame import framed
-from ..units.measuring import measure, sampled_labels
+from ..units.measuring import measure, read_framed
 from ..units.units import Units
 from .correction import ControlMetrics, Linearised, correct
 from .estimates import AssistedEstimates
@@ -135,8 +134,9 @@ class Assisted:
         """
         need_names(predictions)
         refuse_elsewhere(*predictions.values())
-        labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
-        within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
+        missing = member(missing, Missing, "missing")
+        labels, read = read_framed(predictions, labels, frame)
+        within = {name: clustering for name, (clustering, _) in read.items()}
         shared = on_shared_records(within, missing is Missing.COMMON)
         if missing is Missing.COMMON:
             missing = Missing.ERROR

@@ -24,10 +24,9 @@ from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, resolve_metric
 from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
-from ..units.frame import framed
 from ..units.ids import kind
 from ..units.lookup import same_kind
-from ..units.measuring import refuse_unmatched, sampled_labels, units_of
+from ..units.measuring import read_framed, refuse_unmatched, units_of
 from ..units.units import Units, histogram
 from .reference import FullCount, Reference, find_shared_records
 
@@ -96,9 +95,10 @@ class Second:
         """
         refuse_elsewhere(prediction, by)
         _refuse_several(by)
-        labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
+        missing = member(missing, Missing, "missing")
         refuse_added(missing)
-        prediction, _ = framed(prediction, labels, frame)
+        labels, read = read_framed({"": prediction}, labels, frame)
+        prediction, _ = read[""]
         second = Clustering.of(by, f"second clustering {name!r}")
         of_record = _number_clusters(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)

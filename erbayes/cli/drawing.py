@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from pathlib import Path
@@ -62,8 +63,8 @@ class Drawing:
         design = [] if self.design is None else [f"--design {self.design.value}"]
         return " ".join([*design, *(f"--{name} {getattr(self, name)}" for name in self.given)])
 
-    def read(self) -> eb.design.contract.Design:
-        """Make the design, and read the files that it needs."""
+    def read(self, entities: Callable[[], pd.Index]) -> eb.design.contract.Design:
+        """Make the design, and read the files that it needs; `entities`: those of the labels, if needed."""
         if self.design is None:
             raise DataError(
                 f"--design is needed, one of {', '.join(name.value for name in DesignName)}: how were the "
@@ -77,7 +78,7 @@ class Drawing:
         if not set(needed) <= set(self.given):
             raise DataError(f"--design {self.design.value} needs {name_options(needed, ' and ')}")
         files: Any = self
-        units = None if self.drawn is None else list(read_named(self.drawn, 1).iloc[:, 0])
+        units = None if self.drawn is None else _read_drawn(self.drawn, entities)
         match self.design:
             case DesignName.UNIFORM_RECORDS:
                 return eb.design.UniformRecords(units, self.population)
@@ -93,6 +94,16 @@ class Drawing:
                 of_strata = numbers(files.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
                 return eb.design.Stratified(keyed(files.strata, "unit", "stratum"), sizes)
+
+
+def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
+    """Return the unit of each draw; of several columns, that which has entities of the labels."""
+    table, said = files.read_table(path), said_of(path, 1)
+    tables.refuse_names(said, list(table.columns), str(path))
+    near = readings.Near({None: entities()}) if table.shape[1] > 1 and not said else None
+    column = column_roles.find_record(table, near, f"the draws {path}", next(iter(said), None))
+    files.refuse_repeated_header(table[[column]], path)
+    return list(table[column])
 
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:
@@ -260,6 +271,7 @@ class Shown:
         if self.search is not None and self.attributes is not None:
             known = pd.Index(drawn.table["record"].unique())
             rows = files.key_by_source(read_attributes(self.attributes, record, known=known), known)
+            rows = rows.rename(columns={rows.columns[0]: "record"})
             tables.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             tables.append(_read_candidate_pairs(drawn, self.candidates))
@@ -309,7 +321,9 @@ class Shown:
         rows = rows.drop(columns=told)
         if told and rows.shape[1] == 1:
             return None
-        return rows[rows.iloc[:, 0].isin(shown.astype("str"))].reset_index(drop=True)
+        # a name by which nobody guesses which column has records
+        rows = rows.rename(columns={rows.columns[0]: "record"})
+        return rows[rows["record"].isin(shown.astype("str"))].reset_index(drop=True)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:

@@ -181,7 +181,7 @@ class Inputs:
     def design(self) -> eb.design.contract.Design:
         """Return the design, by options or of a folder."""
         if self.returned is None:
-            return self.drawing.read()
+            return self.drawing.read(lambda: self.reading.read_labels(self.labels, self.entity)[0].clusters)
         return self.returned.design() if self.both is None else self.both[1]
 
     @cached_property
@@ -262,7 +262,8 @@ class Inputs:
         if self.frame is not None and self.scanned:
             frame = self.reading.source(PredictionFile(self.frame))
         elif self.frame is not None:
-            frame = read_ids(self.frame, self.reading.record)
+            near = None if records is None else readings.Near({records.name: records})
+            frame = read_ids(self.frame, self.reading.record, near)
         if self.returned is not None:
             answers = self.returned.labels if self.both is None else self.both[0]
             labels = eb.Clustering.of(answers, "labels")

@@ -55,12 +55,12 @@ class LinkOptions:
         return {name: getattr(self, name) for name in ("edges", "left", "right", "score", "threshold")}
 
 
-def read_ids(path: Path, record: str | None) -> pd.Index:
+def read_ids(path: Path, record: str | None, near: readings.Near | None = None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
     table, said = files.read_table(path), said_of(path, 1)
     tables.refuse_names(said, list(table.columns), str(path))
     known = next(iter(said), record if record in table.columns else None)
-    return column_roles.read_records(table, str(path), known)
+    return column_roles.read_records(table, str(path), known, near)
 
 
 @panel("Files")

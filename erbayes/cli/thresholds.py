@@ -164,7 +164,8 @@ class Scored:
             return returned.labels, returned.design(drawn_from=origin), cautions
         reading = ReadingOptions(record=self.table.record, links=LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
-        return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
+        design = self.drawing.read(lambda: labels.clusters)
+        return pd.Series(labels.clusters.take(labels.codes), labels.records), design, []
 
     @cached_property
     def returned(self) -> eb.labels.Labels | None:

@@ -136,7 +136,9 @@ class Clustering:
     complete: bool = True
 
     @classmethod
-    def of(cls, memberships: Any, what: str = "clustering", *, any_id: bool = False) -> Clustering:
+    def of(
+        cls, memberships: Any, what: str = "clustering", *, any_id: bool = False, near: Near | None = None
+    ) -> Clustering:
         """Make a clustering from memberships.
 
         Parameters
@@ -151,6 +153,8 @@ class Clustering:
             How messages name this input.
         any_id : bool
             True takes every id for that of a real cluster, also null ids.
+        near : Near, optional
+            What another table says of records, by which their column is found in this one.
 
         Raises
         ------
@@ -177,7 +181,7 @@ class Clustering:
             said += "Clustering.from_pairs makes clusters)"
             groups = "entity" if what == "labels" else "cluster"
             frame = need_table(memberships, said)
-            reading = read_prediction(frame, RECORDS, groups=groups, what=what)
+            reading = read_prediction(frame, RECORDS, near, groups=groups, what=what)
             if reading.repeats:
                 raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)

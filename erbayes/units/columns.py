@@ -9,7 +9,7 @@ nothing is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -22,7 +22,7 @@ from .._internal.known_columns import NAMES, find_known, plain
 from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
 from .evidence import HALF, ColumnFacts
 from .facts import ColumnPair, has_plain_values, join_source
-from .ids import are_listed, ids, kind
+from .ids import are_listed, as_index, ids, kind
 from .links import FEW, LinkReader, split_lists
 from .reading import Named, Near, Reading, explain_repeats, make_pairs_remedy
 
@@ -30,6 +30,8 @@ REPEATED = 0.1
 """Share of rows with a repeated id up to which rows may be records, of which a few are in two clusters."""
 NUMBER = re.compile(r"-?\d{2,}([.,]\d+)?")
 """Ids that stand where names of columns should; 0 and 1 are names that pandas gives."""
+IN_MEMORY = frozenset(["pandas", "pyarrow", "polars"])
+"""Packages whose tables are in memory, so that they can be read more than once."""
 
 
 def read_prediction(
@@ -81,6 +83,18 @@ def find_keys(table: pd.DataFrame, record: Any = None) -> Near | None:
     return Near({c: e.distinct(c) for c in keys}) if keys else None
 
 
+def find_near(given: Any) -> Near | None:
+    """Return what memberships, a table or a list say of records; None of what is not in memory."""
+    if hasattr(given, "columns") and type(given).__module__.partition(".")[0] in IN_MEMORY:
+        return find_keys(to_frame(given))
+    if isinstance(given, Mapping):
+        given = list(given)
+    given = given.index if isinstance(given, pd.Series) else getattr(given, "records", given)
+    if not isinstance(given, pd.Index | list) or not len(given):
+        return None
+    return Near({getattr(given, "name", None): as_index(given)})
+
+
 def find_record(table: pd.DataFrame, near: Near | None, what: str, record: Any = None) -> Any:
     """Return the column of records of a table of attributes, of drawn records or of all records."""
     e = ColumnFacts(table, Named(record=record), near, what=what)
@@ -89,13 +103,15 @@ def find_record(table: pd.DataFrame, near: Near | None, what: str, record: Any =
     return pick_record(e, [])
 
 
-def read_records(records: Any, what: str = "prediction", record: Any = None) -> pd.Index:
+def read_records(
+    records: Any, what: str = "prediction", record: Any = None, near: Near | None = None
+) -> pd.Index:
     """Return the ids of a list of all records, which may be a column or a table with one record a row."""
     what = f"all records of the {what}"
     if not (hasattr(records, "columns") or hasattr(records, "column_names")):
         return ids(records, what)
     table = to_frame(records)
-    chosen = find_record(table, None, what, record)
+    chosen = find_record(table, near, what, record)
     key, sources = table[chosen], find_known(table.columns, "source")
     if sources and chosen not in sources and not pd.Index(key).is_unique:
         if not table.duplicated([sources[0], chosen]).any():

@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.errors import DataError, head, refuse_cases
+from .._internal.errors import DataError, refuse_cases
 from .._internal.tables import is_table, to_frame
 from .clustering import Clustering
+from .columns import find_record
 from .ids import are_listed, ids, kind
 from .lookup import same_kind
+from .reading import Near
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class FrameFacts:
         }
 
 
-def frame_ids(frame: Any) -> pd.Index:
-    """Record ids of a frame: keys, first column, index of a Series, or values if its index counts from 0."""
+def frame_ids(frame: Any, near: Near | None = None) -> pd.Index:
+    """Record ids of a frame: keys, column, index of a Series, or values if its index counts from 0."""
     if isinstance(frame, Clustering):
         values: Any = frame.records
     elif isinstance(frame, pd.Series):
@@ -66,9 +68,7 @@ def frame_ids(frame: Any) -> pd.Index:
         values = frame.array if plain and frame.is_unique else frame.index
     elif is_table(frame) and hasattr(frame, "columns"):
         table = to_frame(frame)
-        if table.shape[1] not in {1, 2}:
-            raise DataError(f"frame: give its column of record ids; it has {head(table.columns, 20)}")
-        values = table.iloc[:, 0]
+        values = table[find_record(table, near, "frame")]
     elif isinstance(frame, str | bytes) or not isinstance(frame, Iterable):
         raise DataError(
             f"frame: expected record ids or an older prediction, not {type(frame).__name__}; files go with a "
@@ -83,18 +83,17 @@ def frame_ids(frame: Any) -> pd.Index:
 
 
 def framed(
-    prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
+    clustering: Clustering, labels: Clustering, frame: Any, what: str = "prediction"
 ) -> tuple[Clustering, FrameFacts | None]:
     """Restrict a prediction to the frame, and count what is left of it."""
-    clustering = Clustering.of(prediction, what)
     if frame is None:
         return clustering, None
-    listed = frame_ids(frame)
+    listed = frame_ids(frame, Near({labels.records.name: labels.records}))
     for other, name in ((listed, "frame"), (labels.records, "labels")):
         if len(clustering.records) and len(other):
             same_kind(kind(clustering.records), kind(other), name)
-    near = listed[are_listed(listed, labels.records)]
-    refuse_outside(labels.records, ~labels.records.isin(near))
+    labelled = listed[are_listed(listed, labels.records)]
+    refuse_outside(labels.records, ~labels.records.isin(labelled))
     inside = are_listed(clustering.records, listed)
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")

@@ -14,8 +14,10 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
+from .columns import find_record
 from .ids import ids, kind
 from .lookup import same_kind
+from .reading import Near
 
 MOST = 200
 """Number of values from which a variable is taken for ids, numbers or dates without classes."""
@@ -40,8 +42,11 @@ class Variable:
     values: pd.Index
 
     @classmethod
-    def of(cls, groups: Any, name: str | None, of: Of) -> Variable:
-        """Read a variable from a Series, mapping or table of two columns, leaving out ids without a value."""
+    def of(cls, groups: Any, name: str | None, of: Of, listed: pd.Index | None = None) -> Variable:
+        """Read a variable from a Series, mapping or table of two columns, leaving out ids without a value.
+
+        `listed`: ids of some units, which say which column of a table has ids.
+        """
         what = name or "group"
         if isinstance(groups, pd.Series):
             keys, column = groups.index, groups
@@ -54,7 +59,8 @@ class Variable:
             if len(frame.columns) != 2:
                 columns = f"{len(frame.columns)} columns, {head(frame.columns, 20)}"
                 raise DataError(f"the table of groups has {columns}, instead of 2", Remedy.COLUMNS)
-            keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
+            key = find_record(frame, None if listed is None else Near({None: listed}), "the table of groups")
+            keys, column = pd.Index(frame[key]), frame.drop(columns=key).iloc[:, 0]
             what = name or str(column.name)
         valued = column.notna().to_numpy()
         keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")

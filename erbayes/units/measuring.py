@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from .._internal.errors import DataError, member, refuse_cases
 from .._internal.policies import Missing
 from .checks import describe_missing, explain_missing, first_entities, position_in_labels, refuse_edges
 from .clustering import Clustering
-from .frame import framed
+from .columns import find_near
+from .frame import FrameFacts, framed
 from .ids import ids, kind
 from .lookup import look_up, unite_ids
 from .units import KnownTotals, Units, histogram
@@ -58,8 +60,9 @@ def measure(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    labels, missing = sampled_labels(labels), need_policy(missing)
-    prediction, facts = framed(prediction, labels, frame)
+    missing = need_policy(missing)
+    labels, read = read_framed({"": prediction}, labels, frame)
+    prediction, facts = read[""]
     sizes = prediction.sizes
     cluster = _find_clusters(prediction, labels)
     refuse_unmatched(prediction, labels, cluster < 0, missing)
@@ -117,8 +120,8 @@ def measure_predicted(
        records  predicted_links  common_links
     a      2.0              1.0           0.0
     """
-    labels = Clustering.of(labels, "labels")
-    prediction, facts = framed(prediction, labels, frame)
+    labels, read = read_framed({"": prediction}, labels, frame)
+    prediction, facts = read[""]
     drawn = _check_sampled(sampled, prediction, "not predicted" + " in the frame" * (frame is not None))
     unit_of_record = drawn.get_indexer(prediction.clusters)[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
@@ -227,9 +230,21 @@ def refuse_unmatched(prediction: Clustering, labels: Clustering, missed: BoolArr
         raise explain_missing(prediction, labels, missed)
 
 
-def sampled_labels(labels: Any) -> Clustering:
-    """Return labels as a clustering with one record or more."""
-    clustering = Clustering.of(labels, "labels")
+def read_framed(
+    predictions: Mapping[str, Any], labels: Any, frame: Any
+) -> tuple[Clustering, dict[str, tuple[Clustering, FrameFacts | None]]]:
+    """Return labels and, by name, predictions in the frame; each table tells the records of the other."""
+    near = find_near(labels)
+    called = {name: f"prediction {name!r}" if name else "prediction" for name in predictions}
+    read = {name: Clustering.of(given, called[name], near=near) for name, given in predictions.items()}
+    labels = sampled_labels(labels, next(iter(read.values())).records)
+    return labels, {name: framed(one, labels, frame, called[name]) for name, one in read.items()}
+
+
+def sampled_labels(labels: Any, records: Any = None) -> Clustering:
+    """Return labels as a clustering with one record or more; `records`: those of a prediction, or all."""
+    near = None if records is None else find_near(records)
+    clustering = Clustering.of(labels, "labels", near=near and replace(near, whole=True))
     if not len(clustering.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
     return clustering

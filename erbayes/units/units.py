@@ -129,7 +129,7 @@ class Units(Nearest, Pieces):
         groups : Series, mapping, or table of two columns
             The value of each labelled record, or of all records: text, integers, bools or categories.
         of : Of
-            `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
+            `Of.ENTITIES` if its ids are those of entities. They must be the units.
         prediction : memberships, optional
             The prediction of these units, each record of which has a value. Totals of groups are then known,
             and links within groups are identified.
@@ -299,7 +299,8 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
 def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, name: str | None) -> Grouping:
     """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
     of = member(of, Of, "of")
-    variable = Variable.of(groups, name, of)
+    listed = units.ids if of is Of.ENTITIES else None if units.piece_of is None else units.piece_of.index
+    variable = Variable.of(groups, name, of, listed)
     counted = piece_values(variable, of, units, units.piece_of)
     if prediction is not None and of is Of.ENTITIES:
         raise DataError(

@@ -20,7 +20,9 @@ from ..._internal.errors import DataError, head, import_extra, need, refuse_case
 from ..._internal.known_columns import IN_SOURCE, find_known
 from ..._internal.tables import as_text, locate, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering
+from ...units.columns import find_record
 from ...units.ids import as_index, ids
+from ...units.reading import Near
 from .drawn import RecordDraws
 from .labelling_tasks import drawn_records, locate_rows, need_kind
 
@@ -135,10 +137,10 @@ def by_text(
     ----------
     drawn : RecordDraws
     table : DataFrame, or object with an Arrow C stream
-        Attributes of all records of the prediction. The first column is the record.
+        Attributes of all records of the prediction, with a column of their ids.
     columns : sequence of str, optional
-        The columns to compare; by default all but the first and those that are called ids or sources, as
-        in tables of matchers.
+        The columns to compare; by default all but that of records and those that are called ids or
+        sources, as in tables of matchers.
     limit : int
         The number of candidates per drawn record, at most: the best, and by chance among equals.
 
@@ -163,8 +165,8 @@ def by_text(
     """
     limit = whole(limit, "limit")
     queries = _queries(drawn)
-    named, frame = _read_attributes(table, columns)
-    records = ids(frame.iloc[:, 0], f"column {frame.columns[0]!r} of the attributes")
+    key, named, frame = _read_attributes(table, columns, queries)
+    records = ids(frame[key], f"column {key!r} of the attributes")
     need_kind(records, queries, "records of the attributes")
     at = locate_rows(records, queries, "drawn")
     texts = [_Texts(frame[column], at) for column in named]
@@ -252,20 +254,23 @@ def _rank_candidates(
     return table[COLUMNS].reset_index(drop=True)
 
 
-def _read_attributes(table: Any, columns: Sequence[str] | None) -> tuple[list[str], pd.DataFrame]:
-    """Return the columns to compare, and the table of attributes."""
+def _read_attributes(
+    table: Any, columns: Sequence[str] | None, queries: pd.Index
+) -> tuple[Any, list[str], pd.DataFrame]:
+    """Return the column of records, the columns to compare, and the table of attributes."""
     frame = need_table(table, "attributes are a DataFrame or an Arrow table")
-    names = list(frame.columns)
+    key = find_record(frame, Near({"record": queries}), "the table of attributes")
+    names = [c for c in frame.columns if c != key]
     # ids that are alike say nothing of the persons
     known = {name for meaning in ("record", "cluster", "source") for name in find_known(names, meaning)}
-    texts = [name for name in names[1:] if name not in known and not str(name).endswith(IN_SOURCE)]
-    named = texts or names[1:] if columns is None else list(columns)
-    refuse_names(named, names, "the table of attributes")
+    texts = [name for name in names if name not in known and not str(name).endswith(IN_SOURCE)]
+    named = texts or names if columns is None else list(columns)
+    refuse_names(named, list(frame.columns), "the table of attributes")
     if not len(frame):
         raise DataError("the table of attributes has no rows")
     if not named:
-        raise DataError(f"the table of attributes has no column but {names[0]!r}, the record")
-    return named, frame
+        raise DataError(f"the table of attributes has no column but {key!r}, the record")
+    return key, named, frame
 
 
 class _Texts:

@@ -26,7 +26,9 @@ from ..._internal.arrays import IntArray
 from ..._internal.cells import begins_formula
 from ..._internal.errors import DataError, head, number, printable, refuse_cases, whole
 from ..._internal.tables import locate, refuse_names, separator_hint, to_frame
+from ...units.columns import find_record
 from ...units.ids import are_listed, as_index, ids, kind
+from ...units.reading import Near
 from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 
@@ -64,7 +66,7 @@ def tasks(
     ----------
     drawn : RecordDraws
     attributes : DataFrame or Arrow table, optional
-        What annotators see of a record. The first column is the record; all others are shown.
+        What annotators see of a record. One column has the records that are shown; all others are shown too.
     candidates : DataFrame or Arrow table, optional
         Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
         record (the drawn one), candidate and, optionally, why. Rows of other records are left out.
@@ -203,15 +205,17 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
             "the table of attributes needs a record and at least one column to show; it has "
             f"{head(names)}{separator_hint(names)}"
         )
-    if taken := [name for name in names[1:] if name in RESERVED]:
+    shown = as_index(table["record"])
+    key = find_record(frame, Near({"record": shown}), "the table of attributes")
+    names.remove(key)
+    if taken := [name for name in names if name in RESERVED]:
         raise DataError(
             f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
         )
-    records = ids(frame.iloc[:, 0], f"column {names[0]!r} of the attributes")
-    shown = as_index(table["record"])
+    records = ids(frame[key], f"column {key!r} of the attributes")
     need_kind(records, shown, "records of the attributes")
     position = locate_rows(records, shown, "shown")
-    rows = frame.iloc[position, 1:].reset_index(drop=True)
+    rows = frame[names].iloc[position].reset_index(drop=True)
     return pd.concat([table, rows], axis=1)
 
 
