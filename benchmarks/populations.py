@@ -363,6 +363,6 @@ def positions(
     if isinstance(design, UniformClusters):
         weight = np.ones(len(units))
     else:
-        weight = units.size if isinstance(design, UniformRecords) else design.selection_probabilities(units)
+        weight = units.size if isinstance(design, UniformRecords) else design.make_round(units, 1).p
     ends = np.cumsum(weight / weight.sum())
     return np.minimum(np.searchsorted(ends, rng.random(shape), side="right"), len(units) - 1)

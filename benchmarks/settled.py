@@ -73,7 +73,7 @@ def count_draws(design: Any, units: Units, share: float) -> int:
     if getattr(design, "population", None) is not None:
         return max(int(share * N * 0.9), 4)
     chance, tried = (
-        design.selection_probabilities(units),
+        design.make_round(units, 1).p,
         np.unique(np.geomspace(4, 100 * N, 3000).astype(int)),
     )
     reached = -np.expm1(np.log1p(-chance) * tried[:, None]) @ units.size
@@ -83,7 +83,7 @@ def count_draws(design: Any, units: Units, share: float) -> int:
 def draw_units(design: Any, units: Units, shape: tuple[int, int], rng: np.random.Generator) -> IntArray:
     """Return the units of drawn records, (samples, n)."""
     if getattr(design, "population", None) is None:
-        return rng.choice(len(units), shape, p=design.selection_probabilities(units))
+        return rng.choice(len(units), shape, p=design.make_round(units, 1).p)
     owner = np.repeat(np.arange(len(units)), units.size.astype(int))
     return np.stack([owner[rng.permutation(len(owner))[: shape[1]]] for _ in range(shape[0])])
 

@@ -164,7 +164,11 @@ def test_no_interval_leaves_out_the_mean_of_its_draws_or_the_estimate(kind):
     mixed = np.random.default_rng(1).permutation(x)
     low, high = betting(mixed[:, 0], anytime=kind.anytime)
     assert low < 0.75 < high
-    for mean, ends in [(0.75, [low, high]), (low - 0.01, [low - 0.01, high]), (high + 0.01, [low, high + 0.01])]:
+    for mean, ends in [
+        (0.75, [low, high]),
+        (low - 0.01, [low - 0.01, high]),
+        (high + 0.01, [low, high + 0.01]),
+    ]:
         found = with_draws(fit(mean, 0.05, 60.0), mixed, np.ones((60, 1)))
         assert_array_equal(found.interval(0.95, kind)[0], ends)
     assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
@@ -595,7 +599,7 @@ def test_false_passes_are_rare_at_every_look():
     design = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
     truth = float(eb.engine.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), P).apply(P, 1).mean[0])
     rng = np.random.default_rng(8)
-    at = rng.choice(len(CENSUS), p=design.selection_probabilities(CENSUS), size=(400, 200))
+    at = rng.choice(len(CENSUS), p=design.make_round(CENSUS, 1).p, size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
     for look in range(10, 201, 10):
         sample = Batch.of(CENSUS, design, at[:, :look])

@@ -42,7 +42,7 @@ from scipy.special import stdtrit
 from .._internal.arrays import FloatArray, IntArray, floats
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need_object, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..design.contract import SelectedBySize, counts_once, draws_records
+from ..design.contract import SelectedBySize, draws_records
 from ..design.drawn import make_unreached
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
@@ -162,17 +162,17 @@ class Outlook:
                     return fpc, one, 1 / fpc
             return one, one, one
         log_missed = self._log_missed(n[:, None]).T  # (m, k)
-        missed, found, with_repeats = np.exp(log_missed), -np.expm1(log_missed), 1 / (n * self.reach[:, None])
+        missed, found, each = np.exp(log_missed), -np.expm1(log_missed), 1 / (n * self.reach[:, None])
 
         def compare(column: FloatArray, once: FloatArray, each: FloatArray) -> FloatArray:
             top, bottom = ((column * x).sum(axis=0) for x in (once, each))
             return np.divide(top, bottom, out=np.ones(len(n)), where=bottom > 0)
 
         size, square = self.once.size, self.once.size_square
-        unseen, missing = compare(size, missed, one), compare(square, missed * with_repeats, with_repeats)
+        unseen, missing = compare(size, missed, one), compare(square, missed * each, each)
         return (
-            compare(self.once.square, missed / found, with_repeats),
-            compare(square, with_repeats, 1 / found),
+            compare(self.once.square, missed / found, each),
+            compare(square, each, 1 / found),
             np.divide(unseen, missing, out=np.full(len(n), np.inf), where=missing > 0),
         )
 
@@ -291,10 +291,11 @@ def _compute_chances(
         source.expansion.need_reached(RECORDS)
         return design.selection(units.size, units)
     source.expansion.need_reached(design.probability)
-    planned = replace(source.expansion, unreached=make_unreached(design.undrawn_sizes(units), units))
+    of_draw = design.make_round(units, 1)
+    planned = replace(source.expansion, unreached=make_unreached(of_draw.never, units))
     for column in columns_of(metrics)[0]:
         planned.need_reached(column)
-    return design.selection_probabilities(units)
+    return of_draw.p
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -492,7 +493,7 @@ def _look_ahead(
     if not variance.census:
         S2 = S2 * n / (n - variance.df_lost)
     once, size = None, source.units.size[unit]
-    if counts_once(design) and source.units.population is not None:
+    if not getattr(design, "repeats", True) and source.units.population is not None:
         once = OfDraws(*(w[:, None] * x.T for x in (effects**2, sizes, sizes**2)))
     T = _frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
     return Outlook(

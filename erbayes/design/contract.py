@@ -44,11 +44,6 @@ def WithRepeats(design: Any) -> Any:
     return replace(design, repeats=True)
 
 
-def counts_once(design: Any) -> bool:
-    """Return whether a design counts each unit once, however often it was drawn."""
-    return hasattr(design, "repeats") and not design.repeats
-
-
 class Design(Protocol):
     """A way of drawing units."""
 
@@ -58,10 +53,10 @@ class Design(Protocol):
 
 @runtime_checkable
 class HasRounds(Protocol):
-    """A design of rounds of draws whose chances are known."""
+    """A design of rounds of draws whose chances are known, so that a unit counts once."""
 
     def rounds(self, units: Units) -> list[Round]:
-        """Return the rounds that have draws: their numbers, and the chances of all units."""
+        """Return the rounds: their numbers of draws, and the chances of all units."""
 
     def expand(self, units: Units) -> DrawnUnits: ...
 
@@ -84,35 +79,13 @@ class SelectedBySize(Protocol):
         """Return the selection probability of a unit of each size, (k,), up to a factor."""
 
 
-@runtime_checkable
-class IndependentDraws(Protocol):
-    """A design of independent draws, each of which selects a unit with a known probability."""
-
-    def rounds(self, units: Units) -> list[Round]:
-        """Return the rounds of draws: their numbers, and the chances of all units."""
-
-    def selection_probabilities(self, units: Units) -> FloatArray:
-        """Return the probability that one draw selects each unit, (units,)."""
-
-    @property
-    def draws(self) -> Any:
-        """Return the unit of each draw by its id, with repeats; None if each labelled unit is one draw."""
-
-    def undrawn_sizes(self, units: Units) -> FloatArray:
-        """Return the sizes of predicted clusters whose records are never drawn."""
-
-    def expand(self, units: Units) -> DrawnUnits: ...
+def innermost(design: Any) -> Any:
+    """Return the design by which draws were made, which others, such as `FrozenWeights`, hold."""
+    while hasattr(design, "design"):
+        design = design.design
+    return design
 
 
-@runtime_checkable
-class SizeDependentWeights(Protocol):
-    """A design whose weights change with labelling errors in a known way (`erbayes.analysis.sensitivity`)."""
-
-    @property
-    def depends_on_labels(self) -> bool:
-        """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
-
-
-def draws_records(design: Design) -> bool:
+def draws_records(design: Any) -> bool:
     """Return whether units are known to be reached by draws of their records."""
-    return isinstance(design, SizeDependentWeights) and design.depends_on_labels
+    return getattr(innermost(design), "depends_on_labels", False)

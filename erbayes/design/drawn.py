@@ -167,16 +167,7 @@ def real_numbers(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what} must be numbers: {error}") from error
 
 
-def refuse_unreachable(p: FloatArray, unit: IntArray, units: Units) -> None:
-    """Refuse draws of units whose selection probability is 0."""
-    if len(never := np.unique(unit[p[unit] <= 0])):
-        raise DataError(
-            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
-            "prediction or the labels are not those that were drawn from"
-        )
-
-
-def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
+def make_unreached(sizes: Sequence[float] | FloatArray, units: Units) -> Pieces | None:
     """Return pseudo-units of every kind in predicted clusters of `sizes`, which are never drawn, or None."""
     if not len(sizes):
         return None
@@ -192,47 +183,46 @@ def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
     return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
 
 
-class DrawnWithReplacement(ABC):
-    """A design of draws with replacement, each with a known chance p of its unit."""
+class InOneRound(ABC):
+    """A design of draws of one round, each with a known chance of its unit."""
 
     __slots__ = ()
     draws: Ids | None
     repeats: bool
 
     @abstractmethod
-    def selection_probabilities(self, units: Units) -> FloatArray:
-        """Return the chance of each unit at one draw, (units,)."""
-
-    @abstractmethod
-    def undrawn_sizes(self, units: Units) -> FloatArray:
-        """Return the sizes of predicted clusters whose records are never drawn."""
+    def make_round(self, units: Units, draws: int) -> Round:
+        """Return the round of so many draws."""
 
     def rounds(self, units: Units) -> list[Round]:
-        return [Round(len(list_draws(units, self.draws)), self.selection_probabilities(units))]
+        return [self.make_round(units, len(list_draws(units, self.draws)))]
 
     def expand(self, units: Units) -> DrawnUnits:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
         """Return draws of the units at the positions `unit`, (n,)."""
-        one = Round(len(unit), self.selection_probabilities(units))
-        return expand_rounds(units, unit, [one], self.undrawn_sizes(units), self.repeats)
+        return expand_rounds(units, unit, [self.make_round(units, len(unit))], self.repeats)
 
 
 def expand_rounds(
     units: Units,
     unit: IntArray,
     rounds: Sequence[Round],
-    undrawn: Sequence[float] | FloatArray = (),
     each: bool = False,
     stratum: IntArray | None = None,
 ) -> DrawnUnits:
     """Return draws of the units at the positions `unit`, (n,), once, or `each` as often as it was drawn.
 
-    `undrawn`: sizes of predicted clusters whose records are never drawn; `stratum` (n,): round of each draw.
+    `stratum` (n,): round of each draw.
     """
     expected = np.sum([one.draws * one.p for one in rounds], axis=0)
-    refuse_unreachable(expected, unit, units)
+    if len(never := np.unique(unit[expected[unit] <= 0])):
+        raise DataError(
+            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
+            "prediction or the labels are not those that were drawn from"
+        )
     found = count_once(unit, rounds, 1 / expected[unit], stratum)
     found = found.count_each() if each else found
-    return replace(found, unreached=make_unreached(np.asarray(undrawn, dtype=float), units))
+    undrawn = sorted(set.intersection(*({*np.asarray(one.never, dtype=float)} for one in rounds)))
+    return replace(found, unreached=make_unreached(undrawn, units))

@@ -39,12 +39,14 @@ class Round(NamedTuple):
     """Independent draws, each of which selects a unit with the same known chances.
 
     `draws`: their number n; `p` (units,): chances of all units at one draw; `population`: number of elements,
-    such as records, of which a unit has p times as many, if n of them were drawn without replacement.
+    such as records, of which a unit has p times as many, if n of them were drawn without replacement;
+    `never`: sizes of predicted clusters whose records are never drawn.
     """
 
     draws: int
     p: FloatArray
     population: int | None = None
+    never: Sequence[float] | FloatArray = ()
 
     def log_missed(self, p: FloatArray) -> FloatArray:
         """Return the log chance to miss a unit with chances p at one draw: -∞ if it cannot be missed."""
@@ -128,7 +130,7 @@ class DrawnUnits:
     def count_unseen(self, Z: FloatArray) -> FloatArray:
         """Return how many draws, (c,), bound what is unseen of totals of contributions Z, (k, c).
 
-        They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts (docs/settled.md).
+        They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts.
         """
         missed = self.unseen @ Z * Z.sum(axis=0)
         against = (self.unseen / self.repeated) @ Z**2

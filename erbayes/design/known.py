@@ -17,8 +17,8 @@ from ..units.ids import as_index
 from ..units.units import Units
 from .drawn import (
     FPC,
-    DrawnWithReplacement,
     Ids,
+    InOneRound,
     find_theta,
     make_unreached,
     need_distinct,
@@ -27,7 +27,7 @@ from .drawn import (
     unbiased_fpc,
     unit_of_draws,
 )
-from .draws import DrawnUnits, count_each, count_fixed, count_independent
+from .draws import DrawnUnits, Round, count_each, count_fixed, count_independent
 
 LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
@@ -235,7 +235,7 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownSelection(DrawnWithReplacement):
+class KnownSelection(InOneRound):
     """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
 
     A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as
@@ -265,7 +265,7 @@ class KnownSelection(DrawnWithReplacement):
     never: Sequence[int] = ()
     repeats: bool = False
 
-    def selection_probabilities(self, units: Units) -> FloatArray:
+    def make_round(self, units: Units, draws: int) -> Round:
         p = numbers_by_id(self.probability, units.ids, "chances", "units")
         refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
         # a probability is a quotient of two sums over records, each of which rounds once per record
@@ -276,10 +276,7 @@ class KnownSelection(DrawnWithReplacement):
                 "population sum to 1: a chance is that of one draw, so divide by the number of draws, or by "
                 "the sum over the population"
             )
-        return p
-
-    def undrawn_sizes(self, units: Units) -> FloatArray:
-        return np.asarray(self.never, dtype=float)
+        return Round(draws, p, never=self.never)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, Remedy, need
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
-from .drawn import DrawnWithReplacement, Ids
+from .drawn import Ids, InOneRound
+from .draws import Round
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByPredictedSize(DrawnWithReplacement):
+class ByPredictedSize(InOneRound):
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
     The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
@@ -60,13 +58,10 @@ class ByPredictedSize(DrawnWithReplacement):
     drawn_from: KnownTotals | None = None
     repeats: bool = False
 
-    def selection_probabilities(self, units: Units) -> FloatArray:
-        total = self._find_known(units).total(self.probability)
-        return np.asarray(units.column(self.probability) / total)
-
-    def undrawn_sizes(self, units: Units) -> FloatArray:
+    def make_round(self, units: Units, draws: int) -> Round:
         known = self._find_known(units)
-        return np.asarray(known.size[self.probability.phi(known.size) == 0])
+        p = units.column(self.probability) / known.total(self.probability)
+        return Round(draws, p, never=known.size[self.probability.phi(known.size) == 0])
 
     def _find_known(self, units: Units) -> KnownTotals:
         """Return the sizes of the predicted clusters of all records, refusing another prediction."""

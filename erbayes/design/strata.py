@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import IntArray
 from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.ids import as_index
 from ..units.units import Units
-from .contract import IndependentDraws
+from .contract import HasRounds
 from .drawn import (
     FPC,
     expand_rounds,
-    list_draws,
     need_fpc,
     need_room,
     series_by_id,
@@ -119,8 +118,8 @@ class Pooled:
     Parameters
     ----------
     parts : sequence of designs
-        Designs whose selection probabilities are known (`IndependentDraws`): `UniformRecords`,
-        `ByPredictedSize` or `KnownSelection`, each with its `draws`.
+        Designs of draws with known chances: `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each
+        with its `draws`.
     repeats : bool
         True if each draw counts as often as it was made (see `WithRepeats`).
 
@@ -134,40 +133,27 @@ class Pooled:
     array([1.067, 1.463])
     """
 
-    parts: Sequence[IndependentDraws]
+    parts: Sequence[Any]
     repeats: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, IndependentDraws) or not isinstance(self.parts, Sequence) or not self.parts:
+        if isinstance(self.parts, HasRounds) or not isinstance(self.parts, Sequence) or not self.parts:
             raise DataError("parts must be a list of designs, one or more")
         for part in self.parts:
-            if isinstance(part, type) or not isinstance(part, IndependentDraws):
+            if isinstance(part, type | Pooled) or not isinstance(part, HasRounds):
                 raise DataError(
                     f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
                     "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
                     "KnownSelection"
                 )
-            if part.draws is None:
+            if getattr(part, "draws", None) is None:
                 raise DataError(f"{type(part).__name__} in a pool needs its draws")
 
     def rounds(self, units: Units) -> list[Round]:
         return [one for part in self.parts for one in part.rounds(units) if one.draws]
 
-    def selection_probabilities(self, units: Units) -> FloatArray:
-        """Return the expected number of draws of each unit, (units,), over that of all draws."""
-        rounds = self.rounds(units)
-        expected = np.sum([one.draws * one.p for one in rounds], axis=0)
-        return np.asarray(expected / sum(one.draws for one in rounds))
-
-    def undrawn_sizes(self, units: Units) -> FloatArray:
-        """Return the sizes of predicted clusters whose records no part draws."""
-        drawn = [part for part in self.parts if len(list_draws(units, part.draws))]
-        return np.array(
-            sorted(set.intersection(*(set(part.undrawn_sizes(units).tolist()) for part in drawn)))
-        )
-
     def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, [unit for part in self.parts for unit in as_index(part.draws)])
         rounds = self.rounds(units)
         stratum = np.repeat(np.arange(len(rounds)), [one.draws for one in rounds])
-        return expand_rounds(units, unit, rounds, self.undrawn_sizes(units), self.repeats, stratum)
+        return expand_rounds(units, unit, rounds, self.repeats, stratum)

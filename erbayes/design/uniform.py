@@ -14,9 +14,9 @@ from ..units.units import Units
 from .drawn import (
     FPC,
     Ids,
+    InOneRound,
     expand_rounds,
     find_theta,
-    list_draws,
     need_distinct,
     need_frame,
     unbiased_fpc,
@@ -26,7 +26,7 @@ from .draws import DrawnUnits, Round, count_each, count_once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UniformRecords:
+class UniformRecords(InOneRound):
     """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
     A unit of N_c among N records counts once, however often it was drawn, with weight 1/π_c for its
@@ -74,29 +74,14 @@ class UniformRecords:
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
 
-    def selection_probabilities(self, units: Units) -> FloatArray:
-        if self.population is not None:
-            raise DataError("draws without replacement have no chance of one draw: omit population")
-        return self._find_chances(units)
-
-    def _find_chances(self, units: Units) -> FloatArray:
-        if (records := self._find_records(units)) is None:
-            raise NotIdentified("the number of records is not known: use Missing.OMIT")
-        return np.asarray(units.size / records)
-
     def _find_records(self, units: Units) -> float | None:
         """Return N, None if it is not known."""
         return units.population if self.records is None or units.unmatched else float(self.records)
 
-    def rounds(self, units: Units) -> list[Round]:
-        return [self._make_round(units, len(list_draws(units, self.draws)))]
-
-    def _make_round(self, units: Units, draws: int) -> Round:
-        p, records = self._find_chances(units), self._find_records(units)
-        return Round(draws, p, None if self.population is None or records is None else int(records))
-
-    def undrawn_sizes(self, units: Units) -> FloatArray:
-        return np.empty(0)
+    def make_round(self, units: Units, draws: int) -> Round:
+        if (records := self._find_records(units)) is None:
+            raise NotIdentified("the number of records is not known: use Missing.OMIT")
+        return Round(draws, units.size / records, None if self.population is None else int(records))
 
     def expand(self, units: Units) -> DrawnUnits:
         need_frame(self.population, units, "population")
@@ -113,7 +98,7 @@ class UniformRecords:
         """Return draws of the units at the positions `unit`, (n,)."""
         records, n = self._find_records(units), len(unit)
         if records is not None and self.fpc is unbiased_fpc and not self.repeats:
-            return expand_rounds(units, unit, [self._make_round(units, n)])
+            return expand_rounds(units, unit, [self.make_round(units, n)])
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
         theta = find_theta(n, self.population, self.fpc)

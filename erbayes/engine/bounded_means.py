@@ -28,8 +28,8 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
-from ..design.contract import IndependentDraws, SelectedBySize
-from ..design.known import KnownSelection, WeightedRecords
+from ..design import ByPredictedSize, WeightedRecords
+from ..design.contract import SelectedBySize, innermost
 from ..design.sample import Batch, Sample
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
@@ -246,20 +246,18 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     total = _find_known_per(sample, metric)
     if total is None:
         return np.inf
-    if isinstance(design, IndependentDraws) and not isinstance(design, KnownSelection):
+    if isinstance(design, ByPredictedSize):
         # a single record in a cluster of the size with the largest share is the worst case
         single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = _evaluate_per(metric, single.column) / total / design.selection_probabilities(single)
+            shares = _evaluate_per(metric, single.column) / total / design.make_round(single, 1).p
         return float(np.nanmax(shares))
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
 def _lists_draws(sample: Sample) -> bool:
     """Return whether draws are in the order of drawing: a design lists them, or a study has made them."""
-    design: Any = sample.design
-    while hasattr(design, "design"):  # wrappers, such as FrozenWeights, have the design of the draws
-        design = design.design
+    design = innermost(sample.design)
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
     listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None
     return listed

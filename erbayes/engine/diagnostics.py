@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
-from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import SizeDependentWeights, draws_records
+from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
+from ..design.contract import draws_records, innermost
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import (
@@ -332,14 +332,12 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
 
     Σ N_c/π_c is unbiased for N, if draws are as the design says. None if the design has no such chances.
     """
-    draws, design, units = sample.expansion, sample.design, sample.units
-    while hasattr(design, "design"):
-        design = design.design
+    draws, units = sample.expansion, sample.units
     if not draws.once or draws.theta is None or draws.L is not None or units.population is None:
         return None
     if draws.unreached is not None and draws.unreached.column(RECORDS).any():
         return None
-    N = getattr(design, "records", None)
+    N = getattr(innermost(sample.design), "records", None)
     N = float(units.population if N is None or units.unmatched else N)
     size = units.size[draws.unit]
     estimate = float(draws.weight @ size)
@@ -496,5 +494,5 @@ def out_of_balance(
 
 def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
-    by_entity = isinstance(sample.design, SizeDependentWeights) and not draws_records(sample.design)
+    by_entity = isinstance(sample.design, UniformClusters | Stratified)
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE

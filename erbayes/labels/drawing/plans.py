@@ -22,7 +22,7 @@ from ...design import (
     UniformRecords,
     WeightedRecords,
 )
-from ...design.contract import Design, IndependentDraws
+from ...design.contract import Design
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ...units.clustering import Clustering
 from ...units.units import KnownTotals
@@ -434,7 +434,7 @@ class Strata:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
         return Pooled([self._make_part(drawn, h, units[stratum == h]) for h in pd.unique(stratum)])
 
-    def _make_part(self, drawn: LabelledDraws, stratum: Any, units: pd.Index) -> IndependentDraws:
+    def _make_part(self, drawn: LabelledDraws, stratum: Any, units: pd.Index) -> Design:
         """Return the design of the draws of a stratum, which are of these units."""
         if self.starts is not None:
             starts = [*self.starts, np.inf]
