@@ -632,20 +632,6 @@ def test_links_beyond_the_draws_count_once():
     assert found.weights[0] > 0 and found.unseen.unreached_share == 0
 
 
-def test_a_control_whose_own_draws_add_more_than_it_explains_leaves_all():
-    """Changes by hand: λ is .5 by the first two draws, and the third adds more than these lose."""
-    d, e, third = np.array([1.0, -1.0]), np.array([2.0, -2.0]), 4.0
-    effect = Effects(d[:, None], d[:, None])
-    control = Effects(*2 * [np.append(e, third)[:, None]])
-    variance, unknown = (
-        count_each(np.arange(3), np.ones(3), np.array([0, 0, 1]), np.zeros(2)),
-        np.array([[-np.inf, np.inf]]),
-    )
-    found = ControlVariate.of(effect, control, unknown, np.array([True]), variance, e[:, None])
-    assert found.weight == 0.5 and (0.5 * third) ** 2 > d @ d
-    assert found.remaining == 1
-
-
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():
     plain, found = engine.Taylor()(SAMPLE, PR), helped(TRUTH)
     assert (np.abs(plain.unseen.reach).sum(axis=1) > 0.1).all()

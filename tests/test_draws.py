@@ -5,6 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from erbayes.design import draws as d
 from erbayes.design.draws import Round
@@ -94,6 +95,30 @@ def test_rounds(world):
     )
     f, a = world.of_class(0), world.of_class(1)
     judge(world.y, ((c, once(s, (2, f), (2, a)), 0) for c, s in sequences((2, f), (2, a))))
+
+
+def test_units_that_share_records():
+    """Entities by careful labels of two of four draws, and others by cheap labels of these two and of all."""
+    world = World(SIZES[0])
+    N, K = world.N, world.K
+    cheap = np.array([0, 0, 1, 1, 1, 2, 2])
+    q = np.bincount(cheap) / N
+    J = len(q)
+    of_cheap = np.random.default_rng(8).random((J, 3))
+    y = np.vstack([world.y, -0.7 * of_cheap, 0.7 * of_cheap])  # what a correction of weight .7 leaves
+    rounds = (2, np.concatenate([world.p, q, q])), (2, np.concatenate([0 * world.p, 0 * q, q]))
+    overlap = np.zeros((len(y), len(y)))
+    for c, e in zip(world.truth, cheap, strict=True):
+        for one, other in ((c, K + e), (c, K + J + e), (K + e, K + J + e)):
+            overlap[[one, other], [other, one]] += 1 / N
+
+    def samples():
+        for records in product(range(N), repeat=4):
+            s, few = list(records), list(records[:2])
+            drawn = np.concatenate([world.truth[few], K + cheap[few], K + J + cheap[s]])
+            yield N**-4.0, d.count_once(drawn, [Round(*x) for x in rounds], overlap=csr_array(overlap)), 0
+
+    judge(y, samples())
 
 
 @pytest.mark.parametrize("classes", [1, 2])

@@ -179,7 +179,8 @@ def by_loops(drawn, once):
     ):
         a, b, plain, mirrored, known = both
         d, e = left * (a - a.mean()), left * (b - b.mean())
-        weight = min(max((d @ e) / (e @ e), 0), 1)
+        over = (a @ share @ b) / (b @ share @ b) if once else (d @ e) / (e @ e)
+        weight = min(max(over, 0), 1)
         r, whole = d - weight * e, a - weight * b
         # two pseudo-draws of half a draw each, as large as draws of mean 0 differ
         typical = np.sqrt(sum(d**4) / sum(d**2) + 3 * sum(d**2) / n)

@@ -43,7 +43,7 @@ class Linearised:
 
     def explain(self) -> list[str]:
         """Return why each metric cannot be assisted; "" if it can."""
-        draws = len(self.effects.change)
+        draws = len(self.sample.expansion.unit)
         if self.sample.expansion.census:
             return ["the sample holds every unit"] * len(self.metrics)
         if draws < FEWEST_DRAWS:
@@ -67,7 +67,7 @@ class ControlMetrics:
     """Metrics with other clusters in place of the truth, (k,), as the sample estimates them.
 
     `reasons`: why one is no control, or ""; `mean` (k,): their estimates; `known`: the value of each in the
-    population; `effects` on their errors; `shared` (n, k): changes of `mean` without each draw of the sample.
+    population; `effects` on their errors; `shared` (n, k): changes of `mean` without draws of the sample.
     """
 
     name: str
@@ -87,18 +87,18 @@ class ControlMetrics:
         control: Linearised | None,
         known: Callable[[Metric], Reference],
         changed: ChangedShare,
-        error: Effects | None = None,
+        both: tuple[Effects, Effects] | None = None,
     ) -> ControlMetrics:
         """Spread metrics without a reason, `control`, over all; None if each is 0/0.
 
-        `error`: effects on the errors of the control, if its value in the population is estimated too.
+        `both`: effects on the control, and on its error, if its value in the population is estimated too.
         """
         truth, able = f"with {name!r} as the truth", [j for j, why in enumerate(reasons) if not why]
         why_not = [why or f"it is 0/0 {truth}" for why in reasons]
         if control is None:
             none = np.zeros_like(target.effects.change)
             return cls(name, tuple(why_not), none[0], known, Effects(none, none), none, changed)
-        error = control.effects if error is None else error
+        own, error = both or (control.effects, control.effects)
         for j, varies, undefined in zip(able, control.varies, control.fit.reasons, strict=True):
             if not undefined:
                 why_not[j] = "" if varies else f"the sample shows no variation {truth}"
@@ -110,7 +110,7 @@ class ControlMetrics:
             return np.where(usable, spread_out, 0.0)
 
         effects = Effects(spread(error.residual), spread(error.change))
-        mean, shared = spread(control.fit.mean), spread(control.effects.change)
+        mean, shared = spread(control.fit.mean), spread(own.change)
         return cls(name, tuple(why_not), mean, known, effects, shared, changed)
 
 

@@ -8,7 +8,9 @@ of all draws, θ̂_L(n'). The cheap labels of all draws take the place of the kn
 
     θ̂_H(n) + λ (θ̂_L(n') - θ̂_L(n))
 
-The correction has mean 0 to first order, whatever the cheap labels are, because the part is random.
+The correction has mean 0 to first order, whatever the cheap labels are, because the part is random. A unit
+counts once in each of the three under `UniformRecords`, if records have ids: careful and cheap units then
+share records, and one variance has all three.
 
 Sources: Neyman (1938), Journal of the American Statistical Association 33, 101-116 (double sampling). Cochran
 (1977), Sampling Techniques, chapter 12.
@@ -20,17 +22,20 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import IntArray, Seed
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, head
 from ..design import UniformRecords
 from ..design.contract import Design
-from ..design.draws import DrawnUnits, count_each
+from ..design.draws import DrawnUnits, Round, count_each, count_once
 from ..design.sample import Sample, need_sample
+from ..engine.control_variate import Effects
 from ..engine.known_clusters import ClosedForm
 from ..large import scan
 from ..large.sources import lies_elsewhere
@@ -58,20 +63,29 @@ class TwoPhase:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         need_sample(sample)
-        default, metrics = sample, resolve_metrics(metrics)
-        sample, entire_sample = sample.with_repeats, self.cheap.with_repeats
-        for one, which in ((sample, "careful"), (entire_sample, "cheap")):
-            _need_ordered(one, which)
-        _need_one_prediction(sample, entire_sample)
-        position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
-        _need_same_draws(sample, entire_sample, position)
-        target, variance = Linearised.of(sample, metrics), sample.expansion
-        part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
+        metrics = resolve_metrics(metrics)
+        for one, which in ((sample, "careful"), (self.cheap, "cheap")):
+            _need_ordered(one.with_repeats, which)
+        _need_one_prediction(sample, self.cheap)
+        position = self._locate_careful_draws(len(sample))
+        pairs = find_common_records(sample, self.cheap)
+        _need_same_draws(sample, self.cheap, position, pairs)
+        if pairs is None or not _count_once(sample, self.cheap):
+            pairs = None
+        every, careful = (one.with_repeats if pairs is None else one for one in (self.cheap, sample))
+        target = Linearised.of(careful, metrics)
+        part, both, variance = None, None, careful.expansion
+        known = dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            entire = Linearised.of(entire_sample, target.metrics)
-            part = Linearised.of(subsample(entire_sample, position), target.metrics)
-            error = part.effects.nest(entire.effects, position)
-            variance = of_phases(len(position), len(entire.effects.change))
+            entire = Linearised.of(every, target.metrics)
+            part = Linearised.of(subsample(every, position), target.metrics)
+            if pairs is None:
+                phases = pair_draws(position, len(every))
+            else:
+                phases = share_draws(careful, every, position, pairs)
+            own, of_part, of_all = phases.spread(target.effects, part.effects, entire.effects)
+            error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
+            target, both, variance = replace(target, effects=own), (of_part, error), phases.variance
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
         control = ControlMetrics.of(
             target,
@@ -80,9 +94,9 @@ class TwoPhase:
             part,
             lambda metric: Reference(np.full(3, known[metric]), 0.0),
             _count_changes(self.cheap, position),
-            error,
+            both,
         )
-        return correct(target, control, variance, ClosedForm()(default, metrics))[0]
+        return correct(target, control, variance, ClosedForm()(sample, metrics))[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
@@ -132,15 +146,22 @@ def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
         raise DataError("careful and cheap labels were counted with other predictions: pass the same to both")
 
 
-def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None:
-    """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
-    units_of_records, draws = [], (careful.expansion.unit, cheap.expansion.unit[position])
+def find_common_records(careful: Sample, cheap: Sample) -> IntArray | None:
+    """Return the careful and the cheap unit of each record with both labels, (r, 2); None if not known."""
+    units_of_records = []
     for sample in (careful, cheap):
         piece_of = sample.units.piece_of
         if piece_of is None or sample.units.unmatched or not isinstance(sample.design, UniformRecords):
-            return
+            return None
         units_of_records.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
-    pairs = pd.concat(units_of_records, axis=1, join="inner").to_numpy()
+    return pd.concat(units_of_records, axis=1, join="inner").to_numpy()
+
+
+def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: IntArray | None) -> None:
+    """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
+    if pairs is None:
+        return
+    draws = careful.expansion.order, cheap.expansion.order[position]
     # a pair of units as one number, so that all are looked up at once
     width = len(cheap.units)
     apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
@@ -153,17 +174,83 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None
         )
 
 
+def _count_once(careful: Sample, cheap: Sample) -> bool:
+    """Return whether a unit counts once by both labels, of records drawn from as many."""
+    careful_records, cheap_records = (getattr(x.design, "records", None) for x in (careful, cheap))
+    return careful.expansion.once and cheap.expansion.once and careful_records == cheap_records
+
+
+def _make_round(sample: Sample, draws: int) -> Round:
+    """Return a round of draws of uniform records."""
+    assert isinstance(sample.design, UniformRecords)
+    return sample.design.make_round(sample.units, draws)
+
+
+class Phases(NamedTuple):
+    """Rows in which careful labels, cheap labels of the same draws, and those of all draws have a variance.
+
+    `row`: rows of each of the three; `group` (rows,): rows that move together.
+    """
+
+    variance: DrawnUnits
+    row: Sequence[IntArray]
+    group: IntArray
+
+    def spread(self, *effects: Effects) -> list[Effects]:
+        """Return effects of the draws of each of the three on all rows, and changes without groups."""
+        spread_out = []
+        for one, row in zip(effects, self.row, strict=True):
+            residual = np.zeros((len(self.group), one.residual.shape[1]))
+            change = np.zeros((self.group.max() + 1, one.change.shape[1]))
+            residual[row] = one.residual
+            np.add.at(change, self.group[row], one.change)
+            spread_out.append(replace(one, residual=residual, change=change))
+        return spread_out
+
+
+def share_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: IntArray) -> Phases:
+    """Return phases in which a unit counts once in each of the three, and units that share records overlap.
+
+    `pairs` (r, 2): careful and cheap unit of each record with both labels.
+    """
+    n, first, second = len(position), len(careful.units), len(cheap.units)
+    p, q = (_make_round(one, n).p for one in (careful, cheap))
+    rounds = [
+        Round(n, np.concatenate([p, q, q])),
+        Round(len(cheap) - n, np.concatenate([0 * p, 0 * q, q])),
+    ]
+    order = cheap.expansion.order
+    sets = [careful.expansion.order, first + order[position], first + second + order]
+    both, number = np.unique(pairs, axis=0, return_counts=True)
+    c, e, same = both[:, 0], both[:, 1], np.arange(second)
+    share = number * (p / careful.units.size)[c]
+    i, j = np.concatenate([c, c, first + same]), first + np.concatenate([e, second + e, second + same])
+    size = first + 2 * second
+    overlap = csr_array((np.concatenate([share, share, q]), (i, j)), (size, size))
+    variance = count_once(np.concatenate(sets), rounds, overlap=overlap + overlap.T)
+    row = np.split(np.arange(len(variance.unit)), np.cumsum([len(np.unique(x)) for x in sets[:2]]))
+    group = connected_components(overlap[variance.unit][:, variance.unit], directed=False)[1]
+    return Phases(variance, row, group.astype(np.int64))
+
+
+def pair_draws(position: IntArray, draws: int) -> Phases:
+    """Return phases in which each draw counts, those with careful labels first."""
+    n, order = len(position), np.empty(draws, dtype=np.int64)
+    order[np.append(position, np.delete(np.arange(draws), position))] = np.arange(draws)
+    variance = count_each(np.arange(draws), np.ones(draws), np.repeat([0, 1], [n, draws - n]))
+    return Phases(variance, (np.arange(n), np.arange(n), order), np.arange(draws))
+
+
 def subsample(sample: Sample, position: IntArray) -> Sample:
     """Return the sample of the draws at some positions, (n,), whose weights estimate the same totals."""
     n, expansion = len(position), sample.expansion
-    weight = expansion.weight[position] * (len(expansion.unit) / n)
-    part = count_each(expansion.unit[position], weight, absolute=expansion.absolute)
+    order = expansion.order[position]
+    if expansion.once:
+        part = count_once(order, [_make_round(sample, n)])
+    else:
+        weight = expansion.weight[position] * (len(expansion.unit) / n)
+        part = count_each(order, weight, absolute=expansion.absolute)
     return Sample(sample.units, sample.design, replace(part, unreached=expansion.unreached))
-
-
-def of_phases(n: int, draws: int) -> DrawnUnits:
-    """Return the variance of n draws with careful labels, followed by the other draws."""
-    return count_each(np.arange(draws), np.ones(draws), np.repeat([0, 1], [n, draws - n]))
 
 
 def _count_changes(cheap: Sample, position: IntArray) -> ChangedShare:
@@ -236,7 +323,7 @@ def two_phase(
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
                estimate  se_bound  lambda
     metric
-    b3-recall     0.625     0.043     1.0
+    b3-recall     0.625     0.035     1.0
     """
     metrics = resolve_metrics(metrics)
     options = {"blocks": blocks, "frame": frame}

@@ -57,14 +57,16 @@ class Round(NamedTuple):
             left = np.maximum(self.population - np.arange(size.max(initial=0)), self.draws)
             return np.append(0.0, np.cumsum(np.log1p(-self.draws / left)))[size]
 
-    def log_excess(self, p: FloatArray) -> FloatArray:
-        """Return ℓ(p + p') - ℓ(p) - ℓ(p') of pairs, (h, h), for the log chances ℓ to miss."""
+    def log_excess(self, p: FloatArray, q: FloatArray, both: FloatArray | float = 0.0) -> FloatArray:
+        """Return ℓ(p + q - o) - ℓ(p) - ℓ(q) of pairs of units, (...), for the log chances ℓ to miss.
+
+        `both`: chance o of one draw to be in both units.
+        """
         if self.population is None:  # as a product, since a difference would cancel for small p
-            with np.errstate(divide="ignore"):
-                odds = p / np.maximum(1 - p, 0)
-                return np.asarray(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
-        missed = self.log_missed(p)
-        return np.asarray(self.log_missed(p[:, None] + p) - missed[:, None] - missed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                apart = (p / (1 - p)) * (q / (1 - q)) - both / ((1 - p) * (1 - q))
+                return np.asarray(self.draws * np.log1p(-np.minimum(apart, 1)))
+        return np.asarray(self.log_missed(p + q - both) - self.log_missed(p) - self.log_missed(q))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +91,8 @@ class DrawnUnits:
       stratum, with factors `theta` (H,).
     - `group` (k,): rows whose mean is taken off in the jackknife, -1 for all rows; None if none is. `scale`
       (k,): of the square of each change.
+    - `overlap` (k, k): what units that share records add to G; None if units are disjoint. Multipliers leave
+      it out.
     - `L`, `R` (k, p): what calibration takes off contributions, which then vary as Z - L R'Z.
     - `unreached`: pseudo-units of every kind that the design never draws, or None.
     """
@@ -111,6 +115,7 @@ class DrawnUnits:
     repeats: FloatArray | None = None
     stratum: IntArray | None = None
     theta: FloatArray | None = None
+    overlap: csr_array | None = None
     L: FloatArray | None = None
     R: FloatArray | None = None
     unreached: Pieces | None = None
@@ -158,7 +163,10 @@ class DrawnUnits:
         if self.centred and self.group is not None:
             residuals = residuals - self._find_means(residuals, self.group)[0][self.group]
         sums = self.A.T @ residuals
-        return np.asarray(residuals.T @ (self.d[:, None] * residuals) + sums.T @ self.G @ sums)
+        own = self.d[:, None] * residuals
+        if self.overlap is not None:
+            own = own + self.overlap @ residuals
+        return np.asarray(residuals.T @ own + sums.T @ self.G @ sums)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the change of totals without each row, (k, c), and the scale of its square, (k,)."""
@@ -226,12 +234,14 @@ def count_once(
     rounds: Sequence[Round],
     repeats: FloatArray | None = None,
     stratum: IntArray | None = None,
+    overlap: csr_array | None = None,
 ) -> DrawnUnits:
     """Return each unit of the draws `order`, (n,), once, by its chance π to be drawn at all.
 
     With ℓ the log chance to miss a set, summed over rounds, π_c = 1 - e^ℓ(c), and classes of equal chances
     share (π_cd - π_c π_d)/π_cd, with π_cd = 1 - e^ℓ(c) - e^ℓ(d) + e^ℓ(c, d). A round is a batch, a stratum
-    of records, or the resolved draws of a class.
+    of records, or the resolved draws of a class. `overlap` (units, units): chance of a draw to be in both of
+    two units that share records, in each round that draws both.
     """
     unit = np.unique(order)
     P = np.stack([one.p[unit] for one in rounds], axis=1)
@@ -240,30 +250,49 @@ def count_once(
     if len(key) > MOST_CLASSES:
         size = np.log(P.sum(axis=1))
         step = np.ptp(size) / MOST_CLASSES
-        at = np.unique(np.rint((size - size.min()) / step), return_inverse=True)[1]
+        alike = np.column_stack([np.rint((size - size.min()) / step), P > 0])
+        at = np.unique(alike, axis=0, return_inverse=True)[1].ravel()
         number = np.bincount(at)
         key = np.column_stack([np.bincount(at, p) / number for p in P.T])
-    of_class = [one._replace(p=p) for one, p in zip(rounds, key.T, strict=True)]
-    missed = np.sum([one.log_missed(one.p) for one in of_class], axis=0)
-    with np.errstate(invalid="ignore"):
-        excess = np.sum([one.log_excess(one.p) for one in of_class], axis=0)
-        neither = np.exp(missed[:, None] + missed)
-        # π_cd - π_c π_d as a product: the difference itself cancels for small p
-        joint = np.where(neither > 0, neither * np.expm1(np.where(np.isnan(excess), -np.inf, excess)), 0.0)
-    found = -np.expm1(missed)
-    apart = np.outer(found, found)
-    pair = apart + joint
-    # two units of a single draw are never both found, of which rounding may leave something
-    G = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 1e-12 * apart)
-    log_missed = np.sum([one.log_missed(p) for one, p in zip(rounds, P.T, strict=True)], axis=0)
+    G = _relate(rounds, key[:, None], key)
+    log_missed = _miss(rounds, P)
     pi, d = -np.expm1(log_missed), np.exp(log_missed) - np.diag(G)[at]
+    if overlap is not None:
+        pairs = overlap[unit][:, unit].tocoo()
+        i, j = pairs.coords
+        own = _relate(rounds, P[i], P[j], np.minimum(pairs.data[:, None], np.minimum(P[i], P[j])))
+        overlap = csr_array((own - G[at[i], at[j]], (i, j)), pairs.shape)
     return replace(
         count_included(unit, pi, d, _indicate(at, len(key)), G),
         order=order,
         repeats=repeats,
         stratum=stratum,
         theta=np.array([1.0 if one.population is None else 1 - one.draws / one.population for one in rounds]),
+        overlap=overlap,
     )
+
+
+def _miss(rounds: Sequence[Round], P: FloatArray) -> FloatArray:
+    """Return the log chances that all rounds miss units with chances P, (..., rounds)."""
+    return np.asarray(sum(one.log_missed(P[..., t]) for t, one in enumerate(rounds)))
+
+
+def _relate(
+    rounds: Sequence[Round], P: FloatArray, Q: FloatArray, both: FloatArray | None = None
+) -> FloatArray:
+    """Return (π_cd - π_c π_d)/π_cd of pairs of units with chances P, Q and `both`, (..., rounds)."""
+    both = np.zeros(len(rounds)) if both is None else both
+    missed, other = _miss(rounds, P), _miss(rounds, Q)
+    with np.errstate(invalid="ignore"):
+        of_each = (one.log_excess(P[..., t], Q[..., t], both[..., t]) for t, one in enumerate(rounds))
+        excess = np.asarray(sum(of_each))
+        neither = np.exp(missed + other)
+        # π_cd - π_c π_d as a product: the difference itself cancels for small p
+        joint = np.where(neither > 0, neither * np.expm1(np.where(np.isnan(excess), -np.inf, excess)), 0.0)
+    apart = np.expm1(missed) * np.expm1(other)
+    pair = apart + joint
+    # two units of a single draw are never both found, of which rounding may leave something
+    return np.asarray(np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 1e-12 * apart))
 
 
 def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> DrawnUnits:

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray
 from ..design.draws import DrawnUnits
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
@@ -38,7 +38,8 @@ ROUNDING = 1e-12
 class Effects:
     """Effects of n draws on k estimates: `residual` of each draw, and scaled `change` without it, (n, k).
 
-    `varying`: how many draws are neither certain nor repeats that do not count; None if all are.
+    Draws that move together may share a row of `change`. `varying`: how many draws are neither certain nor
+    repeats that do not count; None if all are.
     """
 
     residual: FloatArray
@@ -60,14 +61,6 @@ class Effects:
         size = np.sqrt(np.sum(self.residual**2, axis=0) + np.nan_to_num(mean) ** 2)
         return np.asarray(np.sqrt(np.sum(self.change**2, axis=0)) > ROUNDING * size)
 
-    def nest(self, first: Effects, position: IntArray) -> Effects:
-        """Return effects on an estimate from n draws at `position` less one from all, (n', k), n first."""
-        residual, change = (
-            np.vstack([part - entire[position], -np.delete(entire, position, axis=0)])
-            for part, entire in ((self.residual, first.residual), (self.change, first.change))
-        )
-        return Effects(residual, change)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlVariate:
@@ -83,7 +76,7 @@ class ControlVariate:
     Let d_s and e_s be the changes of the estimate and of its control without draw s, scaled as in the
     jackknife.
 
-    - λ is Σde/Σe², cut to [0, 1].
+    - λ is the covariance of both estimates over the variance of the control, cut to [0, 1].
     - The variance is that of the design for d - λe.
     - Two pseudo-draws allow for errors of the control that no draw shows. Each is of an average entity about
       which the control is entirely wrong, and changes the estimate no further than a draw without a control.
@@ -119,27 +112,27 @@ class ControlVariate:
         """Choose weights where `usable`, (k,), and compute what they leave.
 
         `reach` (k, 2): changes down and up by the average entity that lowers, or raises, an estimate most,
-        infinite if unknown; `shared` (n, k): changes of the control by the n draws of the estimate, if the
+        infinite if unknown; `shared` (n, k): changes of the control by the draws of the estimate, if the
         control has further draws.
         """
         d, e = estimate.change, control.change if shared is None else shared
-        weight = np.where(usable, np.clip(_divide(np.sum(d * e, axis=0), np.sum(e**2, axis=0)), 0, 1), 0.0)
-        residual, left = (
-            np.pad(mine, ((0, len(other) - len(mine)), (0, 0))) - weight * other
-            for mine, other in ((estimate.residual, control.residual), (d, control.change))
-        )
+        k = len(usable)
+        V = variance.covariance(np.hstack([estimate.residual, control.residual]))
+        own, of_control, of_both = (np.diagonal(x) for x in (V[:k, :k], V[k:, k:], V[:k, k:]))
+        weight = np.where(usable, np.clip(_divide(of_both, of_control), 0, 1), 0.0)
+        residual, left = estimate.residual - weight * control.residual, d - weight * control.change
         with np.errstate(invalid="ignore"):  # an unknown reach is infinite
             moves = np.where(weight[:, None] > 0, reach - weight[:, None] * reach[:, ::-1], 0.0)
         pseudo = _limit_pseudo_draws(moves, d, len(d) if estimate.varying is None else estimate.varying)
-        before, after = np.sum(d**2, axis=0), np.sum(left**2, axis=0)
+        cov = variance.covariance(residual)
         # rounding counts as 0, since the weight of pseudo-draws of an interval depends on a ratio of reaches
-        share = _divide(np.minimum(after, before), before)
+        share = _divide(np.diagonal(cov), own)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(d.T, e.T, strict=True)])
         return cls(
             weight,
             residual,
-            cov=variance.covariance(residual) + np.diag(MASS * np.sum(pseudo**2, axis=1)),
+            cov=cov + np.diag(MASS * np.sum(pseudo**2, axis=1)),
             skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
             remaining=np.where(weight > 0, np.where(share > ROUNDING**2, share, 0.0), 1.0),
             correlation=np.where(weight > 0, correlation, np.nan),
