@@ -34,7 +34,7 @@ def drawn(path: Path, plan: str, folder: Path) -> str:
     from erbayes.large import DuckDB, drawing
 
     with drawing(path, database=DuckDB(threads=THREADS, folder=folder, progress=False)) as source:
-        return sampling.draw(source, getattr(sampling, plan)(), DRAWS, 1).fingerprint
+        return sampling.draw(source, getattr(sampling, plan)(), n=DRAWS, seed=1).fingerprint
 
 
 def scanned(path: Path, folder: Path) -> None:

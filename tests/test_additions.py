@@ -104,7 +104,7 @@ WITH_MODEL = {
 STUDIED = {
     eb.UniformRecords: Records(),
     eb.UniformClusters: UniformEntities(),
-    eb.design.ByPredictedSize: sampling.RootSize(),
+    eb.design.ByPredictedSize: sampling.Multipurpose(),
 }
 NOT_STUDIED = {
     eb.DistinctEntities: "a function as an engine has it, on Records",
@@ -123,10 +123,10 @@ DRAWN_BY = {
     eb.UniformRecords: sampling.Records(),
     eb.design.FrozenWeights: "another design",
     eb.UniformClusters: sampling.PredictedClusters(),
-    eb.design.ByPredictedSize: sampling.RootSize(),
+    eb.design.ByPredictedSize: sampling.Multipurpose(),
     eb.WeightedRecords: "chances up to a factor, of draws made elsewhere",
     eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
-    eb.design.Pooled: sampling.Strata((1, 3)),
+    eb.design.Pooled: sampling.Strata(),
     eb.design.KnownSelection: sampling.GivenProbabilities(),
     eb.DistinctEntities: "a form of labels, not of draws",
     eb.KnownWeights: "draws made elsewhere",
@@ -191,8 +191,9 @@ class TestDesign:
         plan = DRAWN_BY[cls]
         if isinstance(plan, str):
             return
-        values = pd.Series(1.0, TRUTH.index) if cls is eb.design.KnownSelection else None
-        drawn = sampling.draw(PREDICTION, plan, 60, 1, values=values)
+        by_value = cls in (eb.design.KnownSelection, eb.design.Pooled)
+        values = pd.Series(1.0, TRUTH.index) if by_value else None
+        drawn = sampling.draw(PREDICTION, plan, n=60, seed=1, values=values)
         labels = TRUTH[TRUTH.isin(TRUTH[drawn.members["record"]])]
         found = drawn.design(labels)
         assert type(found) is cls

@@ -35,8 +35,8 @@ def graded(sample, start, metrics):
 
 
 def test_a_sentence_is_a_str_with_a_grade_that_copies_keep():
-    sentence = Sentence("Out of balance", Grade.FAULT, Remedy.DISTINCT, Remedy.LARGE)
-    assert sentence == f"Out of balance; {Remedy.DISTINCT.value}; {Remedy.LARGE.value}."
+    sentence = Sentence("Out of balance", Grade.FAULT, Remedy.DISTINCT, Remedy.MORE)
+    assert sentence == f"Out of balance; {Remedy.DISTINCT.value}; {Remedy.MORE.value}."
     assert Sentence("It is so.", Grade.NOTE) == "It is so."
     for again in (copy.copy(sentence), copy.deepcopy(sentence), pickle.loads(pickle.dumps(sentence))):
         assert again == sentence and again.grade is Grade.FAULT and again.remedies == sentence.remedies

@@ -84,15 +84,11 @@ def rows(*args):
     return pd.DataFrame(json.loads(done(*args, "--format", "json").stdout)["estimates"])
 
 
-@pytest.mark.parametrize(
-    "design", [*"uniform-records predicted-links mixture root-size".split(), "stratified --starts 1,3"]
-)
+@pytest.mark.parametrize("design", ["multipurpose", "uniform-records", "predicted-links"])
 def test_an_estimate_from_the_folder_needs_no_option(files, design):
-    name, *options = design.split()
-    labelled(*options, design=name)
+    labelled(design=design)
     found = rows("estimate", "p.csv", "f", "--metrics", "pairwise-precision").iloc[0]
-    plan = PLANS[name](starts=(1, 3)) if options else PLANS[name]()
-    draws = sampling.draw(PRED, plan, 40, 3)
+    draws = sampling.draw(PRED, PLANS[design](), n=40, seed=3)
     typed = TRUE[TRUE.isin(TRUE[draws.table["record"]])]
     wanted = eb.estimate(PRED, typed, draws.design(typed), "pairwise-precision").table().iloc[0]
     for column in ("estimate", "se", "lower", "upper"):
@@ -132,7 +128,7 @@ def test_candidates_of_a_looser_clustering_and_of_a_search(files):
 @pytest.mark.slow
 def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
     pytest.importorskip("duckdb")
-    for design in ("uniform-records", "mixture"):
+    for design in ("uniform-records", "multipurpose"):
         drawn(to="f", design=design)
         drawn("--memory-limit", "1GB", to="g", design=design)
         assert (files / "f" / "drawn.csv").read_bytes() == (files / "g" / "drawn.csv").read_bytes()
@@ -152,7 +148,7 @@ def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
 
 @pytest.mark.slow
 def test_another_prediction_needs_the_one_that_was_drawn_from(files):
-    labelled(design="root-size")
+    labelled(design="multipurpose")
     labels = read_labels("f")
     found = rows("estimate", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
     pd.testing.assert_frame_equal(found, rows("estimate", "q.csv", "f", "--metrics", "b3-recall"))
@@ -173,7 +169,7 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
         assert Remedy.DRAWN_FROM.value in refused(*command)
 
 
-@pytest.mark.parametrize("design", ["root-size", "uniform-records"])
+@pytest.mark.parametrize("design", ["multipurpose", "uniform-records"])
 def test_a_prediction_with_the_same_sizes_is_noticed(files, design):
     labelled(design=design)
     one, other = read_folder("f").drawn.members.drop_duplicates("cluster")["record"].iloc[:2]
@@ -217,7 +213,7 @@ def test_every_command_takes_a_folder(files, command):
     assert run(*command.split()).exit_code in ((0, 3) if command.startswith("check") else (0,))
 
 
-@pytest.mark.parametrize("options", ["--design uniform-records", "--drawn p.csv", "--entity e", "--draws 3"])
+@pytest.mark.parametrize("options", ["--design uniform-clusters", "--drawn p.csv", "--entity e", "--draws 3"])
 def test_a_folder_has_its_design(files, options):
     labelled()
     assert f"the folder f says how its records were drawn: leave out {options.split()[0]}" in refused(
@@ -391,15 +387,16 @@ def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):
     assert shown.exit_code == 2 and said in shown.stderr
 
 
-@pytest.mark.parametrize("design", ["mixture", "root-size", "uniform-records", "stratified"])
+@pytest.mark.parametrize("design", ["multipurpose", "uniform-records", "given-chances"])
 def test_a_plan_takes_the_design_of_a_folder(files, design):
-    labelled(*(["--starts", "1,3"] if design == "stratified" else []), design=design)
+    pd.DataFrame({"record": PRED.index, "value": 1 + np.arange(200) / 200}).to_csv("v.csv", index=False)
+    labelled(*(["--values", "v.csv"] if design == "given-chances" else []), design=design)
     shown = done("plan", "p.csv", "f", "--half-width", "0.1", "--metrics", "b3-recall", "--format", "json")
     found = pd.DataFrame(json.loads(shown.stdout)["estimates"])
-    own = [design] if design in ("mixture", "root-size") else []
+    own = [design] if design == "multipurpose" else []
     assert found["design"].tolist() == ["uniform-records", "uniform-clusters", *own]
     note = f"note: the plan is for uniform draws, and not for those of f, {design}"
-    assert (note in shown.stderr) == (design == "stratified")
+    assert (note in shown.stderr) == (design == "given-chances")
     if own:
         returned = read_labels("f")
         pilot = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
@@ -409,13 +406,9 @@ def test_a_plan_takes_the_design_of_a_folder(files, design):
 
 
 REFUSED = {
-    "--design mixture --share 2": "alpha",
-    "--design uniform-records --share 0.5": "--design uniform-records does not take --share",
-    "--design root-size --of mixture": "--design root-size does not take --of",
-    "--design predicted-links --starts 1,2": "--design predicted-links does not take --starts",
-    "--design stratified": "--design stratified needs --values or --starts",
-    "--design stratified --starts 1,x": "--starts 1,x: write whole numbers with commas",
-    "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
+    "--of predicted-links": "--design multipurpose does not take --of",
+    "--design predicted-links --values p.csv": "--design predicted-links does not take --values",
+    "--design stratified": "--design stratified needs --values",
     "--design given-chances": "--design given-chances needs --values",
     "--design given-chances --values p.csv": "p.csv, column 'cluster': 200 of 200 are not numbers",
     "--design uniform-records --search 3": "--search needs --attributes",
@@ -447,7 +440,7 @@ def test_drawn_clusters_go_the_same_way(files, of):
     metric = ("--metrics", "pairwise-precision")
     found = rows("estimate", "p.csv", "f", *metric).iloc[0]
     plan = sampling.PredictedClusters(PLANS[of]() if of else None)
-    draws = sampling.draw(PRED, plan, 15, 3)
+    draws = sampling.draw(PRED, plan, n=15, seed=3)
     typed = TRUE[TRUE.isin(TRUE[draws.members["record"]])]
     units = eb.measure_predicted(PRED, typed, draws.table["cluster"])
     wanted = eb.engine.taylor(eb.Sample(units, draws.design(typed)), ["pairwise-precision"])
@@ -490,7 +483,7 @@ def test_values_of_records_travel_with_the_folder(files):
     chances.rename_axis("record").rename("chance").to_csv("chances.csv")
     labelled("--values", "chances.csv", "--looser", "q.csv", design="given-chances")
     labels = read_labels("f")
-    draws = sampling.draw(PRED, sampling.GivenProbabilities(), 40, 3, values=chances)
+    draws = sampling.draw(PRED, sampling.GivenProbabilities(), n=40, seed=3, values=chances)
     typed = labels.labels
     known = set(labels.folder.tasks["record"])
     assert set(typed.index) <= known
@@ -508,7 +501,7 @@ def test_the_options_of_design_are_the_plans():
 @pytest.mark.slow
 def test_one_of_the_compared_predictions_may_be_the_one_drawn_from(files):
     """Then --drawn-from adds nothing, whichever comes first, in memory and in a scan."""
-    labelled(design="mixture")
+    labelled(design="multipurpose")
     more = ("--metrics", "pairwise-recall,b3-recall")
     for order, ways in ((("p.csv", "q.csv"), ((), ("--memory-limit", "1GB"))), (("q.csv", "p.csv"), ((),))):
         wanted = rows("compare", *order, "f", "--drawn-from", "p.csv", *more)
@@ -576,9 +569,11 @@ def test_faults_to_decide_have_a_next_step(files):
 
 def test_a_prediction_without_links_draws_uniform_records(files):
     pd.DataFrame({"record": ["a", "b"], "cluster": ["a", "b"]}).to_csv("s.csv", index=False)
-    for design in ("mixture", "predicted-links"):
-        message = refused("draw", "s.csv", "--n", 2, "--seed", 1, "--design", design, "--output", "g")
-        assert "no record has a chance to be drawn" in message and "draw uniform records" in message
+    message = refused("draw", "s.csv", "--n", 2, "--seed", 1, "-d", "predicted-links", "--output", "g")
+    assert "no record has a chance to be drawn" in message and "draw uniform records" in message
+    shown = done("draw", "s.csv", "--n", 2, "--seed", 1, "--output", "g")
+    assert "expected draws: 2 single records (uniform records: 2)" in shown.stderr
+    np.testing.assert_allclose(read_folder("g").drawn.table["probability"], 0.5, rtol=1e-15)
 
 
 # more draws
@@ -606,9 +601,9 @@ def begun(folder, tasks=12):
     [
         ("uniform-records", ""),
         ("predicted-links", "--annotators 2"),
-        ("root-size", "--blind"),
-        ("mixture", "--controls 0.2"),
-        ("mixture", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
+        ("multipurpose", "--blind"),
+        ("uniform-records", "--controls 0.2"),
+        ("multipurpose", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
     ],
 )
 def test_more_draws_keep_every_answer(files, design, options):
@@ -642,7 +637,7 @@ def test_more_draws_make_the_folder_of_the_larger_number(files, options):
     pd.DataFrame({"record": PRED.index, "value": np.arange(1, len(PRED) + 1) / 7}).to_csv(
         "v.csv", index=False
     )
-    options = [*("" if "--design" in options else "--design root-size").split(), *options.split()]
+    options = [*("" if "--design" in options else "--design multipurpose").split(), *options.split()]
     done(*DRAW, *options, "--output", "f")
     done("draw", "--more", 7, "f")
     done("draw", "--more", 13, "f")
@@ -678,13 +673,14 @@ def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
 
 
 OF_MORE = {
-    "stratified --starts 1,3": "under stratified a larger number is another sample, or has its tasks in another",
+    "stratified --values two.csv": "under stratified a larger number is another sample, or has its tasks in another",
     "predicted-clusters": "under predicted-clusters a larger number",
 }
 
 
 @pytest.mark.parametrize("design", OF_MORE)
 def test_designs_without_more_draws_say_so(files, design):
+    pd.Series(np.arange(200) % 2, PRED.index).rename_axis("record").to_csv("two.csv")
     name, *options = design.split()
     drawn(*options, design=name)
     before = {path.name: path.read_bytes() for path in Path("f").iterdir()}
@@ -701,7 +697,7 @@ def test_folders_that_get_no_more_draws(files):
     assert "--more takes f and no option but --format" in refused(*more, "f", "--seed", 0)
     assert "--more takes f and no option but --format" in refused(*more, "f", "--annotators", 2)
     assert "Missing: PREDICTION." in refused(*more)
-    assert "Missing: --design, --n, --seed, --output" in refused("draw", "p.csv")
+    assert "Missing: --n, --seed, --output" in refused("draw", "p.csv")
     table, prediction = Path("a.csv").read_text(encoding="utf-8"), Path("p.csv").read_text(encoding="utf-8")
     ATTRIBUTES.rename(columns={"name": "other"}).to_csv("a.csv", index=False)
     assert "its tasks have the columns 'task', 'record'" in refused(*more, "f")
@@ -735,7 +731,7 @@ def test_other_values_are_not_added_to(files):
 @pytest.mark.slow
 def test_side_by_side_shows_the_engines_that_can(files):
     pytest.importorskip("pymc")
-    labelled(design="mixture")
+    labelled(design="multipurpose")
     shown = run("estimate", "f", "--side-by-side", "--metrics", "precision", "--format", "json")
     assert shown.exit_code == 0, shown.output
     found = json.loads(shown.stdout)
@@ -743,11 +739,11 @@ def test_side_by_side_shows_the_engines_that_can(files):
     said = "size-model has no estimate of pairwise-precision: the chance of an entity is no known function"
     assert any(alarm["text"].startswith(said) for alarm in found["alarms"])
     alone = refused("estimate", "f", "--engine", "size-model")
-    assert "(erbayes draw --design uniform-records)" in alone
+    assert "Labels.uniform() (--design uniform-records)" in alone
 
 
 def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):
-    labelled("--attributes", "a.csv", design="mixture")
+    labelled("--attributes", "a.csv", design="multipurpose")
     page = files / "report.html"
     done("report", "f")
     bare = page.read_bytes()
@@ -755,7 +751,7 @@ def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):
     assert page.read_bytes() == bare
     text = bare.decode()
     assert "lambda" not in text and "records were drawn at random, with chances by" in text.lower()
-    assert "erbayes draw --design mixture</td>" in text and "a record of it" not in text
+    assert "erbayes draw --design multipurpose</td>" in text and "a record of it" not in text
     done("report", "f", "--with-records", "name")
     assert "a record of it" in page.read_text(encoding="utf-8")
     told = refused("report", "f", "--with-records", "secret")

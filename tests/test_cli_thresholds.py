@@ -79,7 +79,7 @@ def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
     some = ("--records", "ids.csv", "--at", "2,0", "--metrics", "pairwise-precision,b3-recall", "-f", "csv")
     text = EDGES.astype({"l": str, "r": str})
     at_two = eb.Clustering.from_pairs(text, score="score", threshold=2, records=TRUTH.index.astype(str))
-    for plan in ("mixture", "root-size"):
+    for plan in ("multipurpose", "uniform-records"):
         draw_folder(plan)
         found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", plan, *some]))
         returned = eb.labels.read_labels(plan)

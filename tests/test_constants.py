@@ -200,6 +200,7 @@ NEEDS_NONE = {
     "sections.ROUNDING": "a limit of rounding",
     "sentences.ROUNDING": "a limit of rounding",
     "sizes.FLOOR": "a limit of floats",
+    "source.ACCEPTED": "a stream of random numbers",
     "source.BUCKETS": "the number of values of the first 16 bits of a key",
     "source.ORDER": "a stream of random numbers",
     "studies.FEW": "a limit of display: more dots are drawn without their limits",

@@ -746,7 +746,7 @@ def test_estimated_and_known_numbers_of_records():
 def test_domains_of_draws_that_never_reach_some_records():
     """Ends of links identify precision by domain, and refuse recall by domain as they refuse it overall."""
     example = datasets.people()
-    drawn = sampling.draw(example.prediction, sampling.LinkEnds(), 200, 1)
+    drawn = sampling.draw(example.prediction, sampling.LinkEnds(), n=200, seed=1)
     labels = example.truth[example.truth.isin(example.truth[drawn.table["record"]])]
     sample = eb.Sample(eb.measure(example.prediction, labels), drawn.design(labels))
     groups = example.truth.index.str[-1].isin(list("012"))

@@ -24,10 +24,9 @@ import erbayes as eb
 from erbayes.labels import (
     GivenProbabilities,
     LinkEnds,
-    Mixture,
+    Multipurpose,
     PredictedClusters,
     Records,
-    RootSize,
     Strata,
     draw,
 )
@@ -40,11 +39,9 @@ NAMES = Columns("record", "cluster")
 PLANS = {
     "records": Records(),
     "links": LinkEnds(),
-    "root": RootSize(),
-    "mixture": Mixture(0.3),
+    "multipurpose": Multipurpose(),
     "clusters": PredictedClusters(),
     "clusters by links": PredictedClusters(LinkEnds()),
-    "strata of size": Strata(starts=(1, 2, 4)),
 }
 LARGE = [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0, -7]
 
@@ -65,8 +62,8 @@ def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)
     with drawing(elsewhere, NAMES) as opened:
-        for plan in (Mixture(0.3), PredictedClusters(LinkEnds())):
-            same_draw(draw(opened, plan, 25, 7), draw(prediction, plan, 25, 7))
+        for plan in (Multipurpose(), PredictedClusters(LinkEnds())):
+            same_draw(draw(opened, plan, n=25, seed=7), draw(prediction, plan, n=25, seed=7))
 
 
 @pytest.mark.parametrize("seed", range(len(PLANS)))
@@ -78,20 +75,20 @@ def test_hostile_ids(seed, tmp_path):
     # no id that means none, or that is there with other blanks at its end
     prediction = "c" + pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids)) + "."
     frame, plan = frame_of(prediction), [*PLANS.values()][seed]
-    wanted = draw(prediction, plan, 12, seed)
+    wanted = draw(prediction, plan, n=12, seed=seed)
     frame.to_parquet(tmp_path / "p.parquet", index=False)
-    same_draw(draw(tmp_path / "p.parquet", plan, 12, seed), wanted)
+    same_draw(draw(tmp_path / "p.parquet", plan, n=12, seed=seed), wanted)
     wanted.refuse_another(tmp_path / "p.parquet")
     with duckdb.connect(tmp_path / "x.duckdb") as connection:
         connection.register("f", frame)
         connection.execute("CREATE TABLE p AS SELECT * FROM f")
-    same_draw(draw(DatabaseTable(tmp_path / "x.duckdb", "p"), plan, 12, seed), wanted)
+    same_draw(draw(DatabaseTable(tmp_path / "x.duckdb", "p"), plan, n=12, seed=seed), wanted)
     plain = prediction[~prediction.index.str.contains(r"[\r\n]")]
     plain = plain[~plain.str.contains(r"[\r\n]")]
     for name in (("p.csv", "p.csv.gz", "p.tsv")[seed % 3],):  # text in turn
         separator = "\t" if "tsv" in name else ","
         frame_of(plain).to_csv(tmp_path / name, index=False, sep=separator, quoting=1)
-        same_draw(draw(tmp_path / name, plan, 12, seed), draw(plain, plan, 12, seed))
+        same_draw(draw(tmp_path / name, plan, n=12, seed=seed), draw(plain, plan, n=12, seed=seed))
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -101,11 +98,13 @@ def test_integers_and_their_text_are_drawn_alike(plan, tmp_path):
     prediction = pd.Series((np.arange(len(ids)) // 3 + 1) * 2**40, ids)
     frame_of(prediction).to_parquet(tmp_path / "p.parquet", index=False)
     frame_of(prediction).to_csv(tmp_path / "p.csv", index=False)
-    wanted = draw(prediction, PLANS[plan], 15, 2)
-    same_draw(draw(tmp_path / "p.parquet", PLANS[plan], 15, 2), wanted)
-    text = draw(tmp_path / "p.csv", PLANS[plan], 15, 2)
-    same_draw(draw(Files(tmp_path / "p.parquet", text=True), PLANS[plan], 15, 2), text)
-    same_draw(draw(prediction.set_axis(prediction.index.astype(str)).astype(str), PLANS[plan], 15, 2), text)
+    wanted = draw(prediction, PLANS[plan], n=15, seed=2)
+    same_draw(draw(tmp_path / "p.parquet", PLANS[plan], n=15, seed=2), wanted)
+    text = draw(tmp_path / "p.csv", PLANS[plan], n=15, seed=2)
+    same_draw(draw(Files(tmp_path / "p.parquet", text=True), PLANS[plan], n=15, seed=2), text)
+    same_draw(
+        draw(prediction.set_axis(prediction.index.astype(str)).astype(str), PLANS[plan], n=15, seed=2), text
+    )
     assert text.table["record"].tolist() == wanted.table["record"].astype(str).tolist()
 
 
@@ -116,7 +115,7 @@ def test_integers_beyond_64_bits(tmp_path):
     )
     clusters = [10**30, 10**30, 10**30 + 1, 10**30 + 1, 10**30 + 1]
     prediction = pd.Series(clusters, pd.Index([int(i.as_py()) for i in ids], dtype=object), dtype=object)
-    found, wanted = (draw(p, Records(), 9, 1).table for p in (tmp_path / "p.parquet", prediction))
+    found, wanted = (draw(p, Records(), n=9, seed=1).table for p in (tmp_path / "p.parquet", prediction))
     assert found.to_numpy().tolist() == wanted.to_numpy().tolist()
 
 
@@ -205,7 +204,7 @@ def test_clusters_as_records(source):
 # Chances
 
 
-@pytest.mark.parametrize("plan", [Records(), LinkEnds(), RootSize(), Mixture(0.4)])
+@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Multipurpose()])
 def test_draws_have_their_chances_and_are_independent(plan):
     """Counts over many seeds against chances, and pairs of draws against products of chances."""
     prediction = {f"r{i}": f"c{c}" for i, c in enumerate([0, 0, 0, 0, 1, 1, 2, 2, 3])}
@@ -213,16 +212,16 @@ def test_draws_have_their_chances_and_are_independent(plan):
     phi = {
         Records: lambda m: 1 / 9,
         LinkEnds: lambda m: (m - 1) / 16,
-        RootSize: lambda m: m**0.5 / (8 + 2 * 2 * 2**0.5 + 1),
-        Mixture: lambda m: 0.4 / 9 + 0.6 * (m - 1) / 16,
+        Multipurpose: lambda m: (1 + ((m - 1) ** 2 * 9 / 40 + m**-2 * 9 / 2.25) / 2) ** 0.5,
     }[type(plan)]
     p = np.array([phi(size[c]) for c in prediction.values()])
+    p = p / p.sum() if plan == Multipurpose() else p
     assert p.sum() == pytest.approx(1)
     position = {r: i for i, r in enumerate(prediction)}
     seeds, n = 4, 20_000
     pairs = np.zeros((9, 9))
     for seed in range(seeds):
-        table = draw(prediction, plan, n, seed).table
+        table = draw(prediction, plan, n=n, seed=seed).table
         at = table["record"].map(position).to_numpy()
         np.add.at(pairs, (at[::2], at[1::2]), 1)
         assert table["probability"].to_numpy() == pytest.approx(p[at])
@@ -242,10 +241,10 @@ def test_first_draws_follow_the_keys():
     assert len(first) == 8
 
 
-@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Mixture(0.4)])
+@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Multipurpose()])
 def test_fewer_draws_are_the_first_of_more(plan):
     prediction, _, _ = population(8)
-    more, fewer = draw(prediction, plan, 60, 1).table, draw(prediction, plan, 25, 1).table
+    more, fewer = draw(prediction, plan, n=60, seed=1).table, draw(prediction, plan, n=25, seed=1).table
     pd.testing.assert_frame_equal(more[:25], fewer)
 
 
@@ -253,15 +252,15 @@ def test_a_whole_size_drawn_many_times(tmp_path):
     """More draws than clusters: every record is met, and a second look finds those that the first missed."""
     prediction = pd.Series([f"c{i // 2}" for i in range(8)], [f"r{i}" for i in range(8)])
     frame_of(prediction).to_parquet(tmp_path / "p.parquet")
-    found = draw(tmp_path / "p.parquet", Records(), 200, 1)
-    same_draw(found, draw(prediction, Records(), 200, 1))
+    found = draw(tmp_path / "p.parquet", Records(), n=200, seed=1)
+    same_draw(found, draw(prediction, Records(), n=200, seed=1))
     assert set(found.table["record"]) == set(prediction.index)
 
 
 def test_a_second_look(monkeypatch):
     """If too few clusters lie below the first guess, more are asked for, with the same draws."""
     prediction = pd.Series(np.arange(4000) // 2)
-    wanted = draw(prediction, Records(), 50, 1)
+    wanted = draw(prediction, Records(), n=50, seed=1)
     asked = []
     original = InMemory.up_to
 
@@ -270,7 +269,7 @@ def test_a_second_look(monkeypatch):
         return original(self, {m: key // (40 if len(asked) == 1 else 1) for m, key in highest.items()}, seed)
 
     monkeypatch.setattr(InMemory, "up_to", short)
-    same_draw(draw(prediction, Records(), 50, 1), wanted)
+    same_draw(draw(prediction, Records(), n=50, seed=1), wanted)
     assert len(asked) > 1
 
 
@@ -285,11 +284,11 @@ def test_values_are_a_column(tmp_path):
     frame.to_parquet(tmp_path / "p.parquet", index=False)
     for column, plan in (("weight", GivenProbabilities()), ("region", Strata())):
         with drawing(tmp_path / "p.parquet", NAMES, value=column) as opened:
-            found = draw(opened, plan, 30, 4)
-        wanted = draw(prediction, plan, 30, 4, values=frame.set_index("record")[column])
+            found = draw(opened, plan, n=30, seed=4)
+        wanted = draw(prediction, plan, n=30, seed=4, values=frame.set_index("record")[column])
         same_draw(found, wanted)
         frame[["record", "cluster", column]].to_parquet(tmp_path / "three.parquet", index=False)
-        same_draw(draw(tmp_path / "three.parquet", plan, 30, 4, values=column), wanted)
+        same_draw(draw(tmp_path / "three.parquet", plan, n=30, seed=4, values=column), wanted)
     frame.loc[3, "weight"] = np.nan
     with (
         pytest.raises(
@@ -299,7 +298,7 @@ def test_values_are_a_column(tmp_path):
     ):
         pass
     with pytest.raises(eb.DataError, match="are the name of a column"):
-        draw(tmp_path / "p.parquet", Strata(), 30, 4, values={"a": 1})
+        draw(tmp_path / "p.parquet", Strata(), n=30, seed=4, values={"a": 1})
 
 
 def test_frames(tmp_path):
@@ -307,7 +306,7 @@ def test_frames(tmp_path):
     frame_of(prediction).to_parquet(tmp_path / "p.parquet", index=False)
     inside = prediction[np.arange(len(prediction)) % 3 < 2]
     with drawing(tmp_path / "p.parquet", NAMES, frame=inside.index) as opened:
-        same_draw(draw(opened, LinkEnds(), 30, 4), draw(inside, LinkEnds(), 30, 4))
+        same_draw(draw(opened, LinkEnds(), n=30, seed=4), draw(inside, LinkEnds(), n=30, seed=4))
 
 
 @pytest.mark.parametrize("plan", [Records(), LinkEnds()])
@@ -316,10 +315,10 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
     truth = pd.Series([f"e{int(r[1:]) // 4}" for r in prediction.index], prediction.index)
     path = tmp_path / "p.parquet"
     frame_of(prediction).to_parquet(path, index=False)
-    drawn = draw(path, plan, 60, 3)
+    drawn = draw(path, plan, n=60, seed=3)
     labels = truth[truth.isin(truth[drawn.table["record"]])]
     found = eb.estimate(path, labels, drawn.design(labels), "pairwise-precision")
-    memory = draw(prediction, plan, 60, 3)
+    memory = draw(prediction, plan, n=60, seed=3)
     wanted = eb.estimate(prediction, labels, memory.design(labels), "pairwise-precision")
     columns = ["estimate", "se", "lower", "upper"]
     np.testing.assert_allclose(found.table()[columns], wanted.table()[columns], rtol=1e-12)
@@ -343,20 +342,20 @@ def test_what_a_scan_refuses(rows, message, tmp_path):
     )
     pq.write_table(table, tmp_path / "p.parquet")
     with pytest.raises(eb.DataError, match=message):
-        draw(tmp_path / "p.parquet", Records(), 3, 1)
+        draw(tmp_path / "p.parquet", Records(), n=3, seed=1)
 
 
 def test_a_drawn_record_that_another_cluster_lists_too():
     """The other cluster is not drawn, for it has no links."""
     prediction = pd.DataFrame({"record": ["a", "b", "a"], "cluster": ["x", "x", "y"]})
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"), drawing(prediction) as opened:
-        draw(opened, LinkEnds(), 3, 1)
+        draw(opened, LinkEnds(), n=3, seed=1)
 
 
 def test_duplicates_among_records_that_are_not_drawn():
     prediction = pd.DataFrame({"record": ["a", "b", "k", "k"], "cluster": ["x", "x", "y", "z"]})
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'k'"), drawing(prediction) as opened:
-        draw(opened, LinkEnds(), 3, 1)
+        draw(opened, LinkEnds(), n=3, seed=1)
 
 
 def test_ids_that_are_no_ids():
@@ -397,4 +396,4 @@ def test_tables_that_change_are_told(plan):
             with pytest.raises(
                 eb.DataError, match=r"the prediction changed while it was read: \d+ clusters or sizes"
             ):
-                draw(opened, plan, 9, 1)
+                draw(opened, plan, n=9, seed=1)

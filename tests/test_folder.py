@@ -37,9 +37,8 @@ SUFFIXES = (".csv", ".xlsx")
 PLANS = [
     sampling.Records(),
     sampling.LinkEnds(),
-    sampling.Mixture(0.4),
-    sampling.RootSize(),
-    sampling.Strata(starts=(1, 3)),
+    sampling.Multipurpose(),
+    sampling.Strata(),
 ]
 METRICS = ["pairwise-precision"]
 
@@ -68,9 +67,15 @@ def candidates_of(drawn, true):
     )  # others are added by hand, without outer blanks
 
 
+def values_of(plan, pred):
+    """Return strata for a plan that needs some, the first third of the records and the others."""
+    strata = np.where(np.arange(len(pred)) < len(pred) // 3, "s", "t")
+    return pd.Series(strata, pred.index) if isinstance(plan, sampling.Strata) else None
+
+
 def made(path, plan=None, n=30, integers=False, **more):
     pred, true, attributes = world(integers)
-    drawn = sampling.draw(pred, plan or sampling.Records(), n, 7)
+    drawn = sampling.draw(pred, plan or sampling.Records(), n=n, seed=7, values=values_of(plan, pred))
     tasks = sampling.tasks(drawn, attributes, candidates_of(drawn, true))
     return sampling.write_folder(path, drawn, tasks, **more), pred, true
 
@@ -283,10 +288,11 @@ def test_estimates_from_the_folder_are_those_of_labels_typed_in(tmp_path, plan, 
     fill(folder, true, suffix)
     labels = read_labels(tmp_path / "f")
     assert not len(labels.problems) and not len(labels.unresolved)
-    drawn = sampling.draw(pred, plan, 30, 7)
+    values = values_of(plan, pred)
+    drawn = sampling.draw(pred, plan, n=30, seed=7, values=values)
     typed = true[true.isin(true[drawn.table["record"]])]
     wanted = eb.estimate(pred, typed, drawn.design(typed), METRICS)
-    found = eb.estimate(pred, labels.labels, labels.design(), METRICS)
+    found = eb.estimate(pred, labels.labels, labels.design(values=values), METRICS)
     assert found.estimate == pytest.approx(wanted.estimate, rel=1e-12)
     assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
     assert set(labels.labels.index) == set(typed.index)
@@ -331,7 +337,7 @@ def test_drawn_clusters_are_estimated_as_from_labels_typed_in(tmp_path, plan, su
     assert not len(labels.problems) and not len(labels.unresolved) and not len(labels.lost)
     counts = labels.summary()
     assert (counts["settled"].sum() == 0) == eager and counts["unanswered"].sum() == 0
-    drawn = sampling.draw(pred, plan, 15, 7)
+    drawn = sampling.draw(pred, plan, n=15, seed=7)
     typed = true[true.isin(true[drawn.members["record"]])]
     units = eb.measure_predicted(pred, typed, drawn.table["cluster"])
     metrics = (
@@ -365,7 +371,7 @@ def test_tasks_of_a_drawn_cluster_go_to_the_same_annotators(tmp_path):
     assert has.groupby(own).first().sum(axis=1).value_counts().to_dict() == {1: 6, 2: 6}
     pd.testing.assert_frame_equal(
         folder.drawn.members.sort_values("record", ignore_index=True),
-        sampling.draw(pred, CLUSTERS[0], 12, 7).members.sort_values("record", ignore_index=True),
+        sampling.draw(pred, CLUSTERS[0], n=12, seed=7).members.sort_values("record", ignore_index=True),
         check_dtype=False,
     )
 
@@ -377,9 +383,9 @@ def two(tmp_path):
     seed = next(
         i
         for i in range(100)
-        if sampling.draw(pred, CLUSTERS[0], 2, i).table["record"].tolist() == ["r1", "s"]
+        if sampling.draw(pred, CLUSTERS[0], n=2, seed=i).table["record"].tolist() == ["r1", "s"]
     )
-    drawn = sampling.draw(pred, CLUSTERS[0], 2, seed)
+    drawn = sampling.draw(pred, CLUSTERS[0], n=2, seed=seed)
     folder = sampling.write_folder(tmp_path / "f", drawn, sampling.tasks(drawn))
     return folder, pred
 
@@ -514,8 +520,10 @@ def test_integers_stay_integers(tmp_path):
 
 
 def test_a_folder_is_read_as_it_was_written(tmp_path):
-    folder, pred, _ = made(tmp_path / "f", sampling.Mixture(0.3), annotators=3, facts={"prediction": "p.csv"})
-    drawn = sampling.draw(pred, sampling.Mixture(0.3), 30, 7)
+    folder, pred, _ = made(
+        tmp_path / "f", sampling.Multipurpose(), annotators=3, facts={"prediction": "p.csv"}
+    )
+    drawn = sampling.draw(pred, sampling.Multipurpose(), n=30, seed=7)
     pd.testing.assert_frame_equal(folder.drawn.table, drawn.table, check_dtype=False, rtol=0, atol=0)
     assert (folder.drawn.plan, folder.drawn.seed, folder.drawn.fingerprint) == (
         drawn.plan,
@@ -528,7 +536,7 @@ def test_a_folder_is_read_as_it_was_written(tmp_path):
     assert list(folder.dealt) == ["A", "B", "C"]
     assert "30 draws" in repr(folder) and "p.csv" in str(folder.facts)
     about = json.loads((tmp_path / "f" / "drawn.json").read_text(encoding="utf-8"))
-    assert about["drawn"]["plan"] == {"name": "mixture", "alpha": 0.3, "of": {"name": "predicted-links"}}
+    assert about["drawn"]["plan"] == {"name": "multipurpose"}
 
 
 def test_sheets_hold_what_the_tasks_show(tmp_path):
@@ -621,7 +629,7 @@ GOOD = {1: {"a1": "y", "a2": "y", "x1": "n"}, 2: {"b1": "y", "b2": "n"}, 3: {"s1
 @pytest.fixture
 def small(tmp_path):
     """A folder of three tasks for two annotators, both of whom get all."""
-    drawn = sampling.draw(PRED, sampling.Records(), 3, 1)
+    drawn = sampling.draw(PRED, sampling.Records(), n=3, seed=1)
     table = pd.DataFrame(
         {"record": ["a1", "b1", "s1"], "cluster": ["a", "b", "s"], "size": [2, 2, 1], "probability": 1 / 8}
     )
@@ -722,7 +730,7 @@ def test_annotators_who_agree_are_joined_and_those_who_differ_are_listed(small):
 
 
 def test_agreement_is_weighted_by_the_chances_of_the_draw(tmp_path):
-    folder, _, true = made(tmp_path / "f", sampling.RootSize(), annotators=2, overlap=1)
+    folder, _, true = made(tmp_path / "f", sampling.Multipurpose(), annotators=2, overlap=1)
 
     def flipped(annotator, sheet):
         here = (annotator == "B") & (sheet["role"] == "cluster") & (sheet["task"].astype(int) % 3 == 0)
@@ -825,6 +833,13 @@ def test_labels_that_nobody_has_made_are_refused(small):
 # designs
 
 
+def multipurpose(original):
+    """The chance of a record by the size of its cluster, up to a factor (no library code)."""
+    size = original.map(original.value_counts())
+    links, clusters = ((size - 1) ** 2).mean(), (1 / size**2).mean()
+    return lambda n: np.sqrt(1 + ((n - 1) ** 2 / links + 1 / n**2 / clusters) / 2)
+
+
 def by_hand(true, original, judged, phi, drawn):
     """Precision of `judged` by the draws, with chances from the clusters of `original` (no library code)."""
     total = sum(phi(n) * n for n in original.value_counts())
@@ -854,20 +869,20 @@ def newer_prediction(path, plan=None):
 
 
 def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
-    folder, pred, true, labels, newer = newer_prediction(tmp_path / "f", sampling.RootSize())
+    folder, pred, true, labels, newer = newer_prediction(tmp_path / "f", sampling.Multipurpose())
     with pytest.raises(
         DataError, match=r"pass the prediction that was drawn from; .*Labels.design\(drawn_from"
     ):
         eb.estimate(newer, labels.labels, labels.design(), METRICS)
-    wanted = by_hand(true, pred, newer, np.sqrt, folder.drawn.table["record"])
+    wanted = by_hand(true, pred, newer, multipurpose(pred), folder.drawn.table["record"])
     assert plain(newer, labels, labels.design(drawn_from=pred)) == pytest.approx(wanted, rel=1e-12)
-    wrong = by_hand(true, newer, newer, np.sqrt, folder.drawn.table["record"])
+    wrong = by_hand(true, newer, newer, multipurpose(newer), folder.drawn.table["record"])
     assert abs(wanted - wrong) > 1e-3
     same = eb.estimate(pred, labels.labels, labels.design(drawn_from=pred), METRICS)
     own = eb.estimate(pred, labels.labels, labels.design(), METRICS)
     assert (same.estimate, same.sd) == (own.estimate, own.sd)
     assert plain(pred, labels, labels.design()) == pytest.approx(
-        by_hand(true, pred, pred, np.sqrt, folder.drawn.table["record"]), rel=1e-12
+        by_hand(true, pred, pred, multipurpose(pred), folder.drawn.table["record"]), rel=1e-12
     )
 
 
@@ -905,7 +920,7 @@ def test_kept_weights_need_the_same_records_and_units():
 
 
 def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path):
-    folder, pred, true = made(tmp_path / "f", sampling.RootSize(), n=60)
+    folder, pred, true = made(tmp_path / "f", sampling.Multipurpose(), n=60)
     lost = folder.drawn.table["record"].unique()[:9]
 
     def blank(annotator, sheet):
@@ -942,7 +957,7 @@ def rewritten(path, change, fits=False):
 
 
 def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
-    folder, *_ = made(tmp_path / "f", sampling.RootSize(), integers=True)
+    folder, *_ = made(tmp_path / "f", sampling.Multipurpose(), integers=True)
     original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
     changes = {
         "plan": lambda about: about["drawn"].update(plan={"name": "uniform-records"}),
@@ -968,9 +983,10 @@ PLANS_OF_OTHERS = [
     {"name": n} for n in ("uniform-records", "predicted-clusters", "given-chances", "stratified", {})
 ]
 PLANS_OF_OTHERS += [
-    {"name": "mixture", "alpha": "x"},
-    {"name": "stratified", "starts": 5},
-    {"name": "mixture", "of": {}},
+    {"name": "mixture", "alpha": 0.2, "of": {"name": "predicted-links"}},
+    {"name": "root-size"},
+    {"name": "stratified", "starts": [1, 2]},
+    {"name": "predicted-clusters", "of": {}},
 ]
 SIZES = [{"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}, {"1": 10**30}, {"1": 5}]
 
@@ -1005,7 +1021,7 @@ def test_a_fact_of_another_kind_is_refused_by_its_name(tmp_path, name, fits):
 @pytest.mark.parametrize("name", ["version", "plan", "n", "seed", "records", "fingerprint", "sizes"])
 def test_a_fact_of_the_draws_of_another_kind_is_refused_by_its_name(tmp_path, name):
     """Another plan gives other chances than the table has, other sizes another number of records."""
-    made(tmp_path / "f", sampling.RootSize())
+    made(tmp_path / "f", sampling.Multipurpose())
     file = tmp_path / "f" / "drawn.json"
     original = file.read_text(encoding="utf-8")
     more = {"plan": PLANS_OF_OTHERS, "sizes": SIZES, "n": [29, 31]}.get(name, [])
@@ -1026,8 +1042,8 @@ def test_a_fact_of_the_draws_of_another_kind_is_refused_by_its_name(tmp_path, na
 
 def test_two_who_draw_more_at_once_lose_nothing(tmp_path):
     """The second one is refused while the first one writes, and if there are more draws since it has read."""
-    folder, pred, _ = made(tmp_path / "f", sampling.RootSize())
-    drawn = sampling.draw(pred, sampling.RootSize(), 40, 7)
+    folder, pred, _ = made(tmp_path / "f", sampling.Multipurpose())
+    drawn = sampling.draw(pred, sampling.Multipurpose(), n=40, seed=7)
     tasks = sampling.tasks(drawn, world()[2])
     with alone(tmp_path / "f" / "drawn.json"), pytest.raises(DataError, match="written by another process"):
         add_draws(folder, drawn, tasks, {"date": "x"})
@@ -1173,7 +1189,7 @@ def test_tasks_that_nobody_can_tell_stay_in_the_data_under_other_plans(tmp_path,
 
     fill(folder, true, change=change)
     labels = read_labels(folder)
-    design = labels.design()
+    design = labels.design(values=values_of(plan, world()[0]))
     assert isinstance(design, eb.design.Responding)
     lost = sum(state is State.CANNOT_TELL for state in labels.lost)
     assert lost == 1 and (~np.asarray(design.resolved)).sum() >= lost

@@ -296,7 +296,7 @@ def test_draw_and_plan_tell_it_before_any_label(folder):
     named = [int(x) for x in re.findall(r"\d+", names)]
     assert len(set(named)) == 5 and all((CLUSTERS == one).sum() == 50 for one in named)
     with pytest.warns(eb.Alarm, match="120 of the predicted clusters"):
-        eb.labels.draw(CLUSTERS, eb.labels.Records(), 5, 1)
+        eb.labels.draw(CLUSTERS, eb.labels.Records(), n=5, seed=1)
     shown = run("plan", "p.csv", "l.csv", "-d", "uniform-records", "-m", "recall", "--half-width", 0.1)
     assert "caution: uniform-clusters: 120 of the predicted" in shown.stderr, shown.output
     assert "uniform-records: 120" not in shown.stderr

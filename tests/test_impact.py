@@ -13,7 +13,7 @@ import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
 from erbayes.design import WithRepeats
-from erbayes.labels import Mixture, Records, draw
+from erbayes.labels import Multipurpose, Records, draw
 from erbayes.units import features
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -368,9 +368,9 @@ class TestDesigns:
         found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
         pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
 
-    @pytest.mark.parametrize("plan", [Mixture(), Records()])
+    @pytest.mark.parametrize("plan", [Multipurpose(), Records()])
     def test_designs_of_plans_are_taken(self, plan):
-        drawn = draw(PREDICTION, plan, 150, seed=1)
+        drawn = draw(PREDICTION, plan, n=150, seed=1)
         labels = TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])]
         found = eb.impact(PREDICTION, labels, drawn.design(labels), STATISTICS, **GIVEN)
         assert found.fit.sd[0] < found.plain.sd[0]
@@ -516,7 +516,7 @@ class TestGuards:
     def test_records_that_a_design_never_draws_are_named(self):
         links = eb.columns.PREDICTED_LINKS
         labels = TRUTH[TRUTH.isin(TRUTH[PREDICTION.isin([1, 2, 3])])]
-        with pytest.raises(eb.NotIdentified, match="mix the design with uniform records"):
+        with pytest.raises(eb.NotIdentified, match="pool the draws with uniform records"):
             eb.impact(PREDICTION, labels, eb.design.ByPredictedSize(links), "count")
 
 

@@ -13,7 +13,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.planning import UNREACHED, forecast
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, Records, RootSize
+from erbayes.labels import LinkEnds, Multipurpose, Records
 from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
@@ -410,7 +410,7 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
 
 def test_a_pilot_by_predicted_size_forecasts_other_designs():
     mean = []
-    for sample in draw_samples(RootSize(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
+    for sample in draw_samples(Multipurpose(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
         found = forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).designs
         mean.append([outlook.variance for outlook in found.values()])
     census = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).designs

@@ -212,7 +212,7 @@ def test_metrics_of_links_do_not_hold_while_a_notable_share_is_out_of_reach(pair
     if verdict is Verdict.OPEN:
         assert found.further == (None,)
         reason = "10.1% of all predicted links lie in predicted clusters larger than any that a draw touches"
-        assert found.reasons[0].startswith(reason) and "mixture of link ends" in found.reasons[0]
+        assert found.reasons[0].startswith(reason) and "label more draws" in found.reasons[0]
         assert found.table()["reason"].tolist() == list(found.reasons) and reason in repr(found)[:9999]
         assert found.sentences()[0].endswith(f"0.3 is required, but {found.reasons[0]}.")
     else:

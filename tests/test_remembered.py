@@ -149,7 +149,7 @@ def test_edges_and_their_records_are_remembered(folder):
     assert run("estimate", "linked").stdout == wanted.stdout and wanted.exit_code == 0
 
 
-@pytest.mark.parametrize("design", ["uniform-records", "root-size"])
+@pytest.mark.parametrize("design", ["uniform-records", "multipurpose"])
 def test_other_predictions_are_judged_as_if_the_origin_and_its_records_were_named(folder, design):
     pd.DataFrame({"a": ["r0", "r3"], "b": ["r1", "r4"]}).to_csv("links.csv", index=False)
     pd.DataFrame({"a": ["r0", "r6"], "b": ["r1", "r8"]}).to_csv("more.csv", index=False)
@@ -160,7 +160,7 @@ def test_other_predictions_are_judged_as_if_the_origin_and_its_records_were_name
     own = pd.DataFrame({"record": TRUTH.keys(), "cluster": TRUTH.values()})
     own.to_csv("one.csv", index=False)
     for others in (("compare", "more.csv", "one.csv"), ("estimate", "more.csv"), ("compare", "more.csv")):
-        named = ("--drawn-from", "links.csv") if design == "root-size" and len(others) != 2 else ()
+        named = ("--drawn-from", "links.csv") if design == "multipurpose" and len(others) != 2 else ()
         found = run(*others, "linked", "-m", "b3-recall")
         wanted = run(*others, "linked", "-m", "b3-recall", "--records", "all.csv", *named)
         assert found.exit_code == 0 == wanted.exit_code, (found.stderr, wanted.stderr)

@@ -32,6 +32,9 @@ M = {r: list(PRED.values()).count(k) for r, k in PRED.items()}
 KIND = {r: "odd" if r % 2 else "even" for r in PRED}
 ODDS = {r: float(r) for r in PRED}
 LARGER = {f"r{i}": f"k{int(i**0.6)}" for i in range(2000)}
+OF_SIZE = pd.Series(LARGER).map(pd.Series(LARGER).value_counts())
+BANDS = {r: "1" if s < 15 else "15" if s < 25 else "25" for r, s in OF_SIZE.items()}
+"""Strata of records, by the size of their predicted cluster."""
 P = m.pairwise_precision
 
 
@@ -44,25 +47,24 @@ def uniform():
     return dict.fromkeys(PRED, 1.0)
 
 
+def multipurpose():
+    """√(1 + (x² + y²)/2), where x and y are m - 1 and 1/m over their root mean squares over records."""
+    links, clusters = (sum(e(s) ** 2 for s in M.values()) / 9 for e in EFFECTS)
+    return {r: (1 + ((s - 1) ** 2 / links + s**-2 / clusters) / 2) ** 0.5 for r, s in M.items()}
+
+
+EFFECTS = [lambda s: s - 1, lambda s: 1 / s]
 CHANCES = {
     sa.Records(): shares(uniform()),
     sa.LinkEnds(): shares({r: s - 1 for r, s in M.items()}),
-    sa.RootSize(): shares({r: s**0.5 for r, s in M.items()}),
-    sa.Mixture(0.3): {r: 0.3 / 9 + 0.7 * (s - 1) / sum(k - 1 for k in M.values()) for r, s in M.items()},
-    sa.Mixture(0.5, sa.RootSize()): {
-        r: 0.5 / 9 + 0.5 * s**0.5 / sum(k**0.5 for k in M.values()) for r, s in M.items()
-    },
+    sa.Multipurpose(): shares(multipurpose()),
     sa.GivenProbabilities(): shares(ODDS),
 }
 """The chance of each record under each plan with replacement, in plain Python."""
 
 
 def values_of(plan):
-    return (
-        {sa.GivenProbabilities: ODDS, sa.Strata: KIND}.get(type(plan))
-        if getattr(plan, "starts", None) is None
-        else None
-    )
+    return {sa.GivenProbabilities: ODDS, sa.Strata: KIND}.get(type(plan))
 
 
 # Which records
@@ -99,7 +101,7 @@ def by_size(chance, n, seed):
 @pytest.mark.parametrize("plan", CHANCES, ids=repr)
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
-    drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
+    drawn = sa.draw(PRED, plan, n=30, seed=seed, values=values_of(plan))
     wanted = (on_a_line if isinstance(plan, sa.GivenProbabilities) else by_size)(CHANCES[plan], 30, seed)
     assert drawn.table["record"].tolist() == wanted
     assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
@@ -130,7 +132,7 @@ def test_points_at_equal_distances_start_anywhere():
     assert stats.kstest(5 * np.array(starts)[:, 0], "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Mixture(0.3)], ids=repr)
+@pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Multipurpose()], ids=repr)
 def test_every_record_has_its_share_of_the_line(plan):
     source = sa.drawing.source.InMemory.of(LARGER)
     phi = plan.column(source.known).phi
@@ -142,8 +144,8 @@ def test_every_record_has_its_share_of_the_line(plan):
 
 
 def test_a_smaller_number_of_draws_gives_the_first_of_them():
-    many = sa.draw(LARGER, sa.RootSize(), 50, 4).table
-    few = sa.draw(LARGER, sa.RootSize(), 20, 4).table
+    many = sa.draw(LARGER, n=50, seed=4).table
+    few = sa.draw(LARGER, n=20, seed=4).table
     pd.testing.assert_frame_equal(few, many.iloc[:20])
 
 
@@ -163,7 +165,7 @@ def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
     """Whoever stops labelling early has labelled a random part, not the smallest clusters."""
     n, firsts, means, source = 30, [], [], sa.drawing.source.InMemory.of(LARGER)
     for seed in range(40):
-        drawn = sa.draw(source, InOrderOfSize(), n, seed)
+        drawn = sa.draw(source, InOrderOfSize(), n=n, seed=seed)
         own = InOrderOfSize().draw(source, n, seed)
         assert sorted(drawn.table["record"]) == sorted(own["record"])
         firsts.append(drawn.table["size"][: n // 3].mean())
@@ -176,17 +178,17 @@ def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
 def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     shuffled = pd.Series(LARGER).sample(frac=1, random_state=1)
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
-    for plan in (sa.Mixture(), sa.PredictedClusters(sa.Records())):
-        first = sa.draw(LARGER, plan, 40, 9)
+    for plan in (sa.Multipurpose(), sa.PredictedClusters(sa.Records())):
+        first = sa.draw(LARGER, plan, n=40, seed=9)
         for same in (shuffled, frame, sa.drawing.source.InMemory.of(frame)):
-            again = sa.draw(same, plan, 40, 9)
+            again = sa.draw(same, plan, n=40, seed=9)
             pd.testing.assert_frame_equal(again.table, first.table)
             assert again.fingerprint == first.fingerprint
 
 
 def test_ids_that_are_numbers_draw_as_their_texts_do():
-    numbers = sa.draw(PRED, sa.Records(), 20, 1).table["record"]
-    texts = sa.draw({str(r): k for r, k in PRED.items()}, sa.Records(), 20, 1).table["record"]
+    numbers = sa.draw(PRED, sa.Records(), n=20, seed=1).table["record"]
+    texts = sa.draw({str(r): k for r, k in PRED.items()}, sa.Records(), n=20, seed=1).table["record"]
     assert numbers.astype(str).tolist() == texts.tolist()
 
 
@@ -196,7 +198,7 @@ def test_records_of_one_key_are_ordered_by_their_texts():
 
 
 def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
-    drawn = sa.draw(PRED, sa.Records(), 20, 1)
+    drawn = sa.draw(PRED, sa.Records(), n=20, seed=1)
     assert set(drawn.table["cluster"]) == set("abcde")
     lines = sorted(f"{r}\t{k}".encode() for r, k in PRED.items())
     digest = hashlib.md5(b"\n".join([b"1:2,2:2,3:1", *lines])).hexdigest()[:16]
@@ -221,18 +223,18 @@ def test_names_of_clusters_are_no_part_of_what_was_drawn_from(elsewhere):
         table = pd.DataFrame({"r": prediction.keys(), "c": prediction.values()})
         return duckdb.from_df(table.astype(str)) if elsewhere else dict(zip(*table.to_numpy().T, strict=True))
 
-    drawn = sa.draw(source(PRED), sa.Records(), 20, 1)
+    drawn = sa.draw(source(PRED), sa.Records(), n=20, seed=1)
     assert drawn.is_from(source(rename(PRED)))
     # of the same sizes, two of which change hands: those of one cluster, and those of two
     for other in (PRED | {1: "b", 3: "a"}, rename(PRED | {1: "b", 3: "a"})):
         assert not drawn.is_from(source(other))
-    clusters = sa.draw(source(PRED), sa.PredictedClusters(sa.Records()), 3, 1)
+    clusters = sa.draw(source(PRED), sa.PredictedClusters(sa.Records()), n=3, seed=1)
     assert clusters.is_from(source(PRED)) and not clusters.is_from(source(rename(PRED)))
 
 
 def test_clusters_that_are_split_and_joined_are_others_under_any_name():
     before = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c", 6: "d"}
-    drawn = sa.draw(before, sa.Records(), 40, 1)
+    drawn = sa.draw(before, sa.Records(), n=40, seed=1)
     assert set(drawn.table["record"]) == set(before)
     after = {1: "a", 2: "e", 3: "b", 4: "c", 5: "c", 6: "b"}
     assert sorted(map(list(after.values()).count, set(after.values()))) == [1, 1, 2, 2]
@@ -265,19 +267,20 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
     ("plan", "n"),
     [
         (sa.PredictedClusters(), 60),
-        (sa.PredictedClusters(sa.RootSize()), 75),
-        (sa.Strata((1, 15, 25), {"1": 150, "15": 70, "25": 80}), 300),
+        (sa.PredictedClusters(sa.Multipurpose()), 75),
+        (sa.Strata({"1": 150, "15": 70, "25": 80}), 300),
     ],
     ids=str,
 )
 def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
     prediction = pd.Series(LARGER)
-    source = sa.drawing.source.InMemory.of(prediction)
+    source = sa.drawing.source.InMemory.of(prediction, BANDS)
     truth = prediction + np.where(np.arange(len(prediction)) % 3, "x", "y")
     columns = [eb.columns.RECORDS, eb.columns.PREDICTED_LINKS]
     ratios = []
     for seed in range(12):
-        drawn = sa.draw(source, plan, n, seed)
+        drawn = sa.draw(source, plan, n=n, seed=seed)
+        values = BANDS if isinstance(plan, sa.Strata) else None
         first = drawn.table["record"][: len(drawn.table) // 3]
         later = drawn.table["record"][~drawn.table["record"].isin(first)]
         clusters = prediction[first].unique()
@@ -287,7 +290,7 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
         else:
             labels = truth[truth.isin(truth[first])]
             units = eb.measure(prediction, labels)
-        sample = eb.Sample(units, drawn.design(labels, unlabelled=list(later)))
+        sample = eb.Sample(units, drawn.design(labels, values, unlabelled=list(later)))
         known = [units.known.total(column) for column in columns]
         ratios.append(sample.contributions(columns).sum(axis=0) / known)
     off = np.abs(np.mean(ratios, axis=0) - 1)
@@ -295,18 +298,17 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
 
 
 def test_strata_draw_their_allocation_inside_themselves():
-    drawn = sa.draw(LARGER, sa.Strata((1, 15, 25), {"1": 5, "15": 7, "25": 3}), 15, 1).table
+    allocation = {"1": 5, "15": 7, "25": 3}
+    drawn = sa.draw(LARGER, sa.Strata(allocation), n=15, seed=1, values=BANDS).table
     assert sorted(drawn["stratum"]) == ["1"] * 5 + ["15"] * 7 + ["25"] * 3
-    of = np.searchsorted([1, 15, 25], drawn["size"], side="right") - 1
-    assert np.array(["1", "15", "25"])[of].tolist() == drawn["stratum"].tolist()
-    size = pd.Series(LARGER).map(pd.Series(LARGER).value_counts())
-    records = {"1": (size < 15).sum(), "15": ((size >= 15) & (size < 25)).sum(), "25": (size >= 25).sum()}
+    assert [BANDS[r] for r in drawn["record"]] == drawn["stratum"].tolist()
+    records = {h: list(BANDS.values()).count(h) for h in allocation}
     np.testing.assert_allclose(drawn["probability"], [1 / records[h] for h in drawn["stratum"]])
-    default = sa.draw(LARGER, sa.Strata((1, 15, 25)), 50, 1).table["stratum"].value_counts()
+    default = sa.draw(LARGER, sa.Strata(), n=50, seed=1, values=BANDS).table["stratum"].value_counts()
     for h, n in records.items():
         assert abs(default[h] - 50 * n / 2000) < 1 or default[h] == 2
     values = {r: int(r[1:]) % 3 for r in LARGER}
-    table = sa.draw(LARGER, sa.Strata(), 30, 1, values=values).table
+    table = sa.draw(LARGER, sa.Strata(), n=30, seed=1, values=values).table
     assert [values[r] for r in table["record"]] == table["stratum"].tolist()
 
 
@@ -370,25 +372,16 @@ def test_totals_are_unbiased_over_all_draws(plan):
     unbiased(np.array(chance), samples, columns)
 
 
-STRATA = {
-    sa.Strata((1, 2)): lambda r: "1" if M[r] == 1 else "2",
-    sa.Strata((1, 3)): lambda r: "1" if M[r] < 3 else "3",
-    sa.Strata(): lambda r: KIND[r],
-}
-
-
-@pytest.mark.parametrize("plan", STRATA, ids=repr)
-def test_totals_are_unbiased_over_all_draws_in_strata(plan):
-    stratum = STRATA[plan]
-    names = sorted({stratum(r) for r in PRED})
-    p = [shares(dict.fromkeys((r for r in PRED if stratum(r) == h), 1.0)) for h in names]
+def test_totals_are_unbiased_over_all_draws_in_strata():
+    p = [shares(dict.fromkeys((r for r in PRED if KIND[r] == h), 1.0)) for h in ("even", "odd")]
     chance, samples = [], []
     # two draws in each of two strata, whose order says nothing: each pair of different records comes in two
     for pairs in product(*(combinations_with_replacement(q, 2) for q in p)):
         records = [r for pair in pairs for r in pair]
         single = [q[r] for q, pair in zip(p, pairs, strict=True) for r in pair]
         chance.append(np.prod(single) * 2 ** sum(a != b for a, b in pairs))
-        samples.append(designed(plan, list(records), single, stratum=[stratum(r) for r in records]))
+        strata = [KIND[r] for r in records]
+        samples.append(designed(sa.Strata(), list(records), single, stratum=strata))
     unbiased(np.array(chance), samples, ANY)
 
 
@@ -435,7 +428,7 @@ def test_predicted_clusters_are_estimated_by_their_own_design():
     ):
         found = []
         for seed in range(20):
-            drawn = sa.draw(prediction, plan, 30, seed)
+            drawn = sa.draw(prediction, plan, n=30, seed=seed)
             labels = truth[truth.isin(truth[drawn.members["record"]])]
             units = eb.measure_predicted(prediction, labels, drawn.table["cluster"])
             fit = eb.engine.taylor(eb.Sample(units, drawn.design(labels)), [P]).apply([P])
@@ -449,7 +442,7 @@ def test_squares_of_predicted_clusters_are_those_of_the_population():
         (sa.PredictedClusters(sa.Records()), size),
         (sa.PredictedClusters(sa.LinkEnds()), size**2 - size),
     ):
-        drawn = sa.draw(LARGER, plan, 20, 1)
+        drawn = sa.draw(LARGER, plan, n=20, seed=1)
         inclusion = 20 * weight / weight.sum()
         assert inclusion.max() < 1
         design = drawn.design({r: r for r in LARGER})
@@ -486,7 +479,7 @@ def test_ends_of_links_identify_only_totals_that_vanish_on_predicted_singletons(
 
 @pytest.mark.parametrize("metric", [m.pairwise_recall, m.b3_precision, m.entities, m.cluster_recall])
 def test_ends_of_links_refuse_recall_with_the_remedy(metric):
-    with pytest.raises(eb.NotIdentified, match="mix the design with uniform records"):
+    with pytest.raises(eb.NotIdentified, match="pool the draws with uniform records"):
         eb.estimate(PRED, {r: e for r, e in TRUE.items() if e in "xy"}, ENDS, [metric])
 
 
@@ -496,11 +489,11 @@ def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
     assert np.isfinite(found.mean).all()
 
 
-def test_a_mixture_identifies_all():
+def test_the_default_identifies_all():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
     drawn = sa.RecordDraws(
         pd.DataFrame({"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}),
-        sa.Mixture(0.1), 3, 0, known(), "",
+        sa.Multipurpose(), 3, 0, known(), "",
     )  # fmt: skip
     assert np.isfinite(
         eb.engine.taylor(eb.Sample(eb.measure(PRED, labels), drawn.design(labels)), eb.metrics.ALL).mean
@@ -517,7 +510,7 @@ def test_precision_by_ends_of_links_is_a_plain_mean():
 
 
 def test_another_prediction_than_the_one_drawn_from_is_refused():
-    drawn = sa.draw(PRED, sa.Mixture(), 5, 1)
+    drawn = sa.draw(PRED, n=5, seed=1)
     labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
     design = drawn.design(labels)
     assert np.isfinite(eb.Sample(eb.measure(PRED, labels), design).expansion.weight).all()
@@ -540,10 +533,10 @@ def test_labelled_records_that_the_prediction_lacks():
 # Files
 
 
-@pytest.mark.parametrize("plan", [*CHANCES, *STRATA, sa.PredictedClusters(sa.Records())], ids=repr)
+@pytest.mark.parametrize("plan", [*CHANCES, sa.Strata(), sa.PredictedClusters(sa.Records())], ids=repr)
 def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)
-    drawn = sa.draw(PRED, plan, 5, 3, values=values)
+    drawn = sa.draw(PRED, plan, n=5, seed=3, values=values)
     text = drawn.to_json()
     again = sa.RecordDraws.from_json(text, drawn.table, drawn.members)
     assert again.plan == plan and again.to_json() == text
@@ -557,7 +550,7 @@ def test_what_was_drawn_is_read_back(plan):
 
 
 @pytest.mark.parametrize(
-    "plan", [sa.Mixture(0.5, sa.RootSize()), sa.Strata((1, 4), {"1": 3, "4": 5}), sa.PredictedClusters()]
+    "plan", [sa.Multipurpose(), sa.Strata({"1": 3, "4": 5}), sa.PredictedClusters(sa.LinkEnds())]
 )
 def test_plans_are_written_and_read(plan):
     assert from_plain(json.loads(json.dumps(to_plain(plan)))) == plan
@@ -580,32 +573,30 @@ def test_every_plan_has_a_name():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: sa.draw(PRED, sa.Records, 5, 1), "Records is a class: pass an object of it"),
-        (lambda: sa.draw(PRED, "uniform", 5, 1), "a plan is an object such as LinkEnds"),
-        (lambda: sa.draw(PRED, sa.Records(), 0, 1), "n must be a whole number, 1 or more"),
-        (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
-        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction has no record"),
-        (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1), "GivenProbabilities needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=KIND), "chances must be numbers"),
-        (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.Strata((1, 2)), 3, 1), "3 draws do not give each of 2 strata two draws"),
-        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "3": 2}), 4, 1), "must name the strata, '1', '2'"),
-        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "2": 2}), 5, 1), "the allocation is of 4 draws, not of 5"),
-        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 1, "2": 4}), 5, 1), "two draws, such as '1'"),
-        (lambda: sa.Strata((2, 3)), "must rise from 1"),
-        (lambda: sa.Strata((1, 3, 3)), "must rise from 1"),
-        (lambda: sa.Mixture(0), r"alpha must lie in \(0, 1\), not 0"),
-        (lambda: sa.Mixture(0.5, sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
-        (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),
-        (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
-        (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
+        (lambda: sa.draw(PRED, sa.Records, n=5, seed=1), "Records is a class: pass an object of it"),
+        (lambda: sa.draw(PRED, "uniform", n=5, seed=1), "a plan is an object such as LinkEnds"),
+        (lambda: sa.draw(PRED, sa.Records(), n=0, seed=1), "n must be a whole number, 1 or more"),
+        (lambda: sa.draw(PRED, sa.Records(), n=5, seed=-1), "seed must be a whole number, 0 or more"),
+        (lambda: sa.draw({}, sa.Records(), n=5, seed=1), "the prediction has no record"),
+        (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), n=5, seed=1), "the total of 'predicted_links' is 0 in this prediction"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1), "GivenProbabilities needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=KIND), "chances must be numbers"),
+        (lambda: sa.draw(PRED, sa.Strata(), n=5, seed=1), "Strata needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.Strata(), n=3, seed=1, values=KIND), "3 draws do not give each of 2 strata two draws"),
+        (lambda: sa.draw(PRED, sa.Strata({"odd": 2, "3": 2}), n=4, seed=1, values=KIND), "must name the strata, 'even', 'odd'"),
+        (lambda: sa.draw(PRED, sa.Strata({"odd": 2, "even": 2}), n=5, seed=1, values=KIND), "the allocation is of 4 draws, not of 5"),
+        (lambda: sa.draw(PRED, sa.Strata({"odd": 1, "even": 4}), n=5, seed=1, values=KIND), "two draws, such as 'odd'"),
+        (lambda: sa.PredictedClusters(sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
+        (lambda: sa.draw(PRED, sa.PredictedClusters(), n=6, seed=1), "6 draws without replacement of 5 predicted clusters"),
+        (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), n=4, seed=1), "of 3 predicted clusters with a chance"),
+        (lambda: sa.draw(PRED, sa.Records(), n=3, seed=1).design({1: "x"}), "drawn records have no label"),
         (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "the description of draws: 'version' must be 1, and is missing"),
         (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
-        (lambda: from_plain({"name": "pps", "of": {"name": "root-size"}}), "plan 'pps', whose chances no design reads: pass KnownInclusion"),
+        (lambda: from_plain({"name": "pps", "of": {"name": "root-size"}}), "by 'pps' of an older erbayes, which this one does not read"),
+        (lambda: from_plain({"name": "stratified", "starts": [1, 2]}), "by 'stratified' of an older erbayes"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),
         (lambda: eb.design.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
@@ -619,7 +610,7 @@ def test_bad_input(call, message):
 
 def test_weights_are_fractions_of_the_known_total():
     """Every weight 1/(n p_c), or 1/π_c of an entity, in rational numbers."""
-    drawn = sa.draw(PRED, sa.LinkEnds(), 6, 2)
+    drawn = sa.draw(PRED, sa.LinkEnds(), n=6, seed=2)
     labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
     units, design = eb.measure(PRED, labels), drawn.design(labels)
     each, once = eb.design.WithRepeats(design).expand(units), design.expand(units)

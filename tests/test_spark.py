@@ -58,7 +58,7 @@ def test_a_dataframe_gives_the_units_and_draws_of_memory(spark, kind, missing):
     found = scan(frame, labels, blocks=blocks, missing=missing)
     same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
     for plan in (LinkEnds(), PredictedClusters()):
-        same_draw(draw(frame, plan, 12, 5), draw(prediction, plan, 12, 5))
+        same_draw(draw(frame, plan, n=12, seed=5), draw(prediction, plan, n=12, seed=5))
     assert not spark.catalog.listTables()
 
 
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_found(spark):
     with pytest.raises(
         eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r'"
     ):
-        draw(frame, Records(), 5, 1)
+        draw(frame, Records(), n=5, seed=1)
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
         scan(frame.dropna(), {"a": "e"})
     with pytest.raises(eb.DataError, match="not float"):

@@ -62,7 +62,7 @@ def test_ids_of_two_sources_are_drawn_labelled_and_read_back(name, tmp_path):
     truth = pd.Series([f"p{i // 2}" for i in range(200)], ids)
     prediction = pd.Series([f"c{i // 2 if i % 10 > 1 else 100 + i}" for i in range(200)], ids)
     given = pd.Series(GIVEN[name], truth.index) if name in GIVEN else None
-    drawn = sampling.draw(prediction, PLANS[name](), 20, 2, values=given)
+    drawn = sampling.draw(prediction, PLANS[name](), n=20, seed=2, values=given)
     folder = sampling.write_folder(tmp_path / "f", drawn, sampling.tasks(drawn))
     sheet = read_sheet(tmp_path / "f" / "sheet-A.csv")
     home = sheet["record"].where(sheet["role"] == "drawn").ffill()

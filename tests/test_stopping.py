@@ -19,10 +19,11 @@ from erbayes._internal.errors import Grade, Sentence
 from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
-from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
+from erbayes.labels import ONCE, REPEATED, LinkEnds, Rule, check, draw
 from erbayes.labels.drawing import stopping
 from erbayes.labels.drawing.stopping import Verdict
 from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -210,8 +211,20 @@ PEOPLE = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.15), 3000, np.rand
 CENSUS = PEOPLE.units
 
 
+class Mixed(LinkEnds):
+    """A plan of one's own: a share of uniform records, otherwise ends of links."""
+
+    def __init__(self, share):
+        object.__setattr__(self, "share", share)
+
+    def column(self, known):
+        ends, records = known.total(PREDICTED_LINKS), known.total(RECORDS)
+        uniform, rest = self.share / records, (1 - self.share) / ends
+        return ClusterSum("mixed", lambda m: uniform + rest * PREDICTED_LINKS.phi(m))
+
+
 def of_links(seed=1, n=200, plan=None):
-    drawn = draw(PEOPLE.pred, plan or LinkEnds(), n, seed)
+    drawn = draw(PEOPLE.pred, plan or LinkEnds(), n=n, seed=seed)
     entities = PEOPLE.true[drawn.table["record"]]
     labels = PEOPLE.true[PEOPLE.true.isin(entities)]
     return eb.Sample(eb.measure(PEOPLE.pred, labels), drawn.design(labels)), entities
@@ -237,7 +250,7 @@ def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
 
 
 def test_a_mixture_has_bounded_shares_of_mean_one():
-    sample, entities = of_links(plan=Mixture(0.4), n=2000)
+    sample, entities = of_links(plan=Mixed(0.4), n=2000)
     values, shares = draws_of(sample, P)
     sizes = PEOPLE.pred.map(PEOPLE.pred.value_counts())
     links = (sizes - 1).groupby(PEOPLE.true).sum() / (sizes - 1).sum()
@@ -426,7 +439,7 @@ def test_verdicts_follow_from_intervals():
 
 
 def test_several_metrics_share_the_level():
-    sample, _ = of_links(plan=Mixture(0.4))
+    sample, _ = of_links(plan=Mixed(0.4))
     found = check(sample, {P: 0.5, "pairwise-recall": 0.5}, Rule(0.9))
     assert found.level == pytest.approx(0.95)
     wanted = eb.engine.taylor(sample, R).apply(R).interval(0.95, eb.intervals.Anytime())[0]
@@ -439,7 +452,7 @@ def test_several_metrics_share_the_level():
     "verdicts, whole", [("HHH", "HOLDS"), ("HOH", "OPEN"), ("HOF", "FAILS"), ("FHH", "FAILS")]
 )
 def test_one_verdict_for_all(verdicts, whole):
-    sample, _ = of_links(plan=Mixture(0.4))
+    sample, _ = of_links(plan=Mixed(0.4))
     least = {"H": 0.01, "O": None, "F": 0.9999}
     names = ["pairwise-precision", "pairwise-recall", "b3-recall"]
     estimates = eb.engine.taylor(sample, names).apply(names).mean
@@ -456,7 +469,7 @@ def repeated(sample, total):
     return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.probability, ids))
 
 
-@pytest.mark.parametrize("plan", [LinkEnds(), Mixture(0.5)])
+@pytest.mark.parametrize("plan", [LinkEnds(), Mixed(0.5)])
 @pytest.mark.parametrize("off", [-0.05, 0.05])
 @pytest.mark.parametrize("rule", [REPEATED, ONCE])
 def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
@@ -470,7 +483,7 @@ def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
 
 
 def test_further_draws_of_the_closed_form_are_about_right():
-    sample, _ = of_links(3, 150, Mixture(0.5))
+    sample, _ = of_links(3, 150, Mixed(0.5))
     minimum = check(repeated(sample, 450).with_repeats, {R: 0.6}).interval[0, 0]
     (more,) = check(sample.with_repeats, {R: minimum}).further
     assert more == pytest.approx(300, rel=0.1)
@@ -560,7 +573,7 @@ def test_no_metric_holds_beside_a_fault(monkeypatch):
 
 
 def test_a_report_and_a_check_agree_about_faults():
-    faulty, sound = of_dropped_repeats(), of_links(plan=Mixture(0.4))[0]
+    faulty, sound = of_dropped_repeats(), of_links(plan=Mixed(0.4))[0]
     for sample, forbidden in ((faulty, True), (sound, False)):
         page = report(sample, [P], engines={"closed form": eb.engine.Taylor()})
         assert ("Mend these first" in page) is forbidden

@@ -18,7 +18,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
-from erbayes.labels import LinkEnds, PredictedClusters, Records, RootSize
+from erbayes.labels import LinkEnds, Multipurpose, PredictedClusters, Records
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import Samples, Study, UniformEntities, draw_samples, study
@@ -303,10 +303,12 @@ def test_bad_input():
 
 def test_plans_by_predicted_size_select_entities_with_their_chances():
     people = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 600, np.random.default_rng(1))
-    root = np.sqrt(people.pred.map(people.pred.value_counts()).astype(float))
-    of_record = pd.DataFrame({"entity": people.true, "p": root / root.sum()})
+    size = people.pred.map(people.pred.value_counts()).astype(float)
+    links, clusters = ((size - 1) ** 2).mean(), (size**-2).mean()
+    chance = np.sqrt(1 + ((size - 1) ** 2 / links + size**-2 / clusters) / 2)
+    of_record = pd.DataFrame({"entity": people.true, "p": chance / chance.sum()})
     p = of_record.groupby("entity")["p"].sum().reindex(people.units.ids).to_numpy()
-    drawn = draw_samples(RootSize(), people.units, 100, 300, np.random.default_rng(2)).unit
+    drawn = draw_samples(Multipurpose(), people.units, 100, 300, np.random.default_rng(2)).unit
     found = np.bincount(drawn.ravel(), minlength=len(p))
     assert abs(((found - 30_000 * p) ** 2 / (30_000 * p)).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
 

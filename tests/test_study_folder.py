@@ -86,7 +86,7 @@ class TestErrors:
         for other, what in (
             ({"seed": 2}, "seed 1, not 2"),
             ({"level": 0.9}, "levels"),
-            ({"plan": eb.labels.RootSize()}, "plan"),
+            ({"plan": eb.labels.Multipurpose()}, "plan"),
             ({"estimators": Taylor(order=1)}, "estimator own"),
         ):
             with pytest.raises(DataError, match=f"is of another study, with {what}.*name a new folder"):

@@ -16,10 +16,9 @@ from erbayes.labels import (
     Annotator,
     GivenProbabilities,
     LinkEnds,
-    Mixture,
+    Multipurpose,
     PredictedClusters,
     Records,
-    RootSize,
     Strata,
     draw,
     mislabel,
@@ -60,7 +59,7 @@ def by_chance(chance, make):
 
 def drawn_by(plan, values=None, unresolved=0):
     def one(people, n, rng):
-        drawn = draw(people.pred, plan, n, int(rng.integers(2**31)), values=values)
+        drawn = draw(people.pred, plan, n=n, seed=int(rng.integers(2**31)), values=values)
         return people.label(drawn, drawn.table["record"].drop_duplicates().tolist()[:unresolved])
 
     return one
@@ -83,11 +82,9 @@ def halves(people, ids):
 PLANS = {
     "Records": Records(),
     "LinkEnds": LinkEnds(),
-    "RootSize": RootSize(),
-    "Mixture": Mixture(0.3),
+    "Multipurpose": Multipurpose(),
     "GivenProbabilities": drawn_by(GivenProbabilities(), GROUP + 1.0),
-    "Strata": Strata(starts=(1, 2, 5)),
-    "Strata of values": drawn_by(Strata(), GROUP),
+    "Strata": drawn_by(Strata(), GROUP),
     "PredictedClusters": PredictedClusters(),
     "PredictedClusters by size": PredictedClusters(Records()),
     "unresolved": drawn_by(Records(), unresolved=6),
@@ -268,7 +265,9 @@ def test_a_sample_that_holds_nothing_fails_alone():
 
 
 def test_more_repetitions_leave_the_first_ones_as_they_are():
-    plans = {name: PLANS[name] for name in ("Records", "RootSize", "UniformEntities", "PredictedClusters")}
+    plans = {
+        name: PLANS[name] for name in ("Records", "Multipurpose", "UniformEntities", "PredictedClusters")
+    }
     ways = {"t": Taylor(), "b": Resampled(replicates=20)}
     few, many = (trial_of(ways, plans=plans, sizes=[30], repetitions=r).runs for r in (2, 5))
     kept = many[many.repetition < 2].reset_index(drop=True)

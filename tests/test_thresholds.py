@@ -21,10 +21,10 @@ from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
-from erbayes.labels import Annotator, Beta, Mixture, draw
+from erbayes.labels import Annotator, Beta
 from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
-from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, PieceSum
 from erbayes.study import populations as sim
 
 R = m.pairwise_recall
@@ -508,12 +508,15 @@ def test_rates_of_simulated_errors(rate, sound):
 def test_single_draws_hold_at_most_twice_the_mean_share(greatest, exact):
     """The heaviest cluster of a mixture has the share (n-1)/Σn(n-1) over w/N + (1-w)(n-1)/Σn(n-1)."""
     people = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.15), 3000, np.random.default_rng(1))
-    n = people.pred.value_counts().to_numpy()
+    n = people.pred.value_counts()
     N, ends, most = n.sum(), np.sum(n * (n - 1)), n.max() - 1
     w = brentq(lambda w: most / ends / (w / N + (1 - w) * most / ends) - greatest, 0.01, 0.99)
-    drawn = draw(people.pred, Mixture(w), 100, 1)
-    labels = people.true[people.true.isin(people.true[drawn.table["record"]])]
-    sample = eb.Sample(eb.measure(people.pred, labels), drawn.design(labels))
+    column = ClusterSum("mixed", lambda m: w / N + (1 - w) * (m - 1) / ends)
+    chance = column.phi(n[people.pred].astype(float))
+    records = np.random.default_rng(1).choice(N, 100, p=chance / chance.sum())
+    drawn = people.true[records].tolist()
+    labels = people.true[people.true.isin(drawn)]
+    sample = eb.Sample(eb.measure(people.pred, labels), eb.design.ByPredictedSize(column, drawn))
     if exact:
         values, shares = draws_of(sample, m.pairwise_precision)
         assert len(values) == 100 and (shares <= 1).all()

@@ -275,8 +275,7 @@ def test_good_thresholds_with_too_few_effective_draws_are_named():
     assert (found.threshold, found.next, found.skipped, found.effective) == (None, 2.0, 4.0, 45.6)
     assert str(found).endswith(
         "The first threshold with enough effective draws, 2, has an estimate below that. It takes 59 effective "
-        "draws, and 4, whose estimate is not below, has 45: label more records, or draw them by the design "
-        "mixture, which meets links sooner."
+        "draws, and 4, whose estimate is not below, has 45: label more records."
     )
     everywhere = replace(curve, effective=np.full((5, 1), 29.0)).certified("pairwise-precision", 0.5)
     assert "too few at every threshold. It takes 30 effective draws, and 5, whose" in str(everywhere)

@@ -69,7 +69,7 @@ def test_both_folders_are_one_sample(releases):
 def test_new_records_are_drawn_uniformly():
     flags = pd.Series((~PRED.index.isin(OLD.index)).astype(float), PRED.index)
     plan = sampling.drawing.plans.NewRecords()
-    count = sampling.draw(PRED, plan, 6000, 1, values=flags).table["record"].value_counts()
+    count = sampling.draw(PRED, plan, n=6000, seed=1, values=flags).table["record"].value_counts()
     # 60 records of 100 draws each: the sum of squares is that of 59 standard normal numbers, up to 100
     assert len(count) == 60 and 30 < ((count - 100) ** 2 / 100).sum() < 100
 
@@ -99,13 +99,16 @@ def test_the_draws_alone_have_no_design(releases):
 
 def test_what_cannot_be_topped_up_is_refused(releases):
     drawn("old.csv", "f")
-    drawn("old.csv", "g", design="root-size")
+    drawn("old.csv", "g", design="predicted-links")
     drawn("new.csv", "more", "--top-up", "f")
     top_up = ("draw", "new.csv", "--n", 5, "--seed", 3, "--output", "x", "--top-up")
     uniform = ("-d", "uniform-records")
-    assert "--design root-size does not take --top-up" in refused(*top_up, "f", "-d", "root-size")
-    assert "its design is root-size, and only uniform" in refused(*top_up, "g", *uniform)
-    assert "its design is new-records, and only uniform" in refused(*top_up, "more", *uniform)
+    assert "--design predicted-links does not take --top-up" in refused(*top_up, "f", "-d", "predicted-links")
+    said = (
+        "leave no sample of uniform records, as its chances do not depend on predicted sizes alone, or are 0"
+    )
+    assert f"draws by LinkEnds {said}" in refused(*top_up, "g", *uniform)
+    assert f"draws by NewRecords {said}" in refused(*top_up, "more", *uniform)
     same = ("draw", "old.csv", *top_up[2:])
     assert "all 140 records of PREDICTION are old" in refused(*same, "f", *uniform)
     PRED.rename_axis("record").rename("cluster").to_csv("old.csv")

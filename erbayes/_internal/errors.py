@@ -87,21 +87,13 @@ class Remedy(Enum):
         "if repeats were dropped, list the unit of every draw in draws= (--drawn); if units were drawn "
         "without replacement, the design is KnownInclusion"
     )
-    LARGE = (
-        "label more units, or draw more records of large predicted clusters: erbayes.labels.Mixture "
-        "(erbayes draw --design mixture)"
-    )
-    BY_SIZE = "sample with probability proportional to size, as uniform records do"
-    UNSEEN = (
-        "draw records uniformly (erbayes draw --design uniform-records), more of them if they were, or "
-        "entities with a chance that grows with their size, such as its root (BySize(numpy.sqrt))"
-    )
+    MORE = "label more draws (of a folder: erbayes draw --more N FOLDER)"
     LOOK = (
         "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
         "records, and say of how many: Sample(..., looks=Looks(found, of=5)) (--looks FOUND/5)"
     )
     CAPPED = "a size model allows for it: engine='size model' (--engine size-model)"
-    RECORDS = "or draw records, whose entities show it (erbayes draw --design uniform-records)"
+    RECORDS = "or draw records instead of entities, which reach large ones (erbayes draw)"
     INFLUENCE = (
         "few units carry the estimate, see influence() (erbayes report), and report the jackknife's "
         "intervals as well"
@@ -120,8 +112,8 @@ class Remedy(Enum):
         "give the least score of a link, threshold=x (--threshold), or choose links alone, in two columns"
     )
     SIZE_MODEL = (
-        "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize (erbayes draw "
-        "--design uniform-records)"
+        "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize, or the part of a "
+        "folder's draws that is of uniform records: Labels.uniform() (--design uniform-records)"
     )
     WORST_CASES = "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
 

@@ -42,8 +42,9 @@ from scipy.special import stdtrit
 from .._internal.arrays import FloatArray, IntArray, floats
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need_object, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..design.contract import SelectedBySize, draws_records
+from ..design.contract import SelectedBySize
 from ..design.drawn import make_unreached
+from ..design.predicted import draws_records
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
 from ..metrics.columns import RECORDS, TRUE_LINKS, Known
@@ -459,7 +460,7 @@ def _list_heap_alarms(
     return [
         Sentence(f"{name}: {told}", Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
         for name, design in designs.items()
-        if not draws_records(design)
+        if not draws_records(design, source.units)
     ]
 
 

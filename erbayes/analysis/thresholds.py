@@ -107,8 +107,7 @@ class Certificate:
             needed, there = np.ceil(_count_needed(self.least, self.level)), np.floor(self.effective)
             said += (
                 f" It takes {needed:.0f} effective draws, and {self._write(self.skipped)}, whose estimate is "
-                f"not below, has {there:.0f}: label more records, or draw them by the design mixture, which "
-                "meets links sooner."
+                f"not below, has {there:.0f}: label more records."
             )
         return said
 

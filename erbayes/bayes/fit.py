@@ -13,7 +13,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, Sentence
-from ..design.contract import draws_records
+from ..design.predicted import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws
 from ..engine.diagnostics import out_of_balance
@@ -178,7 +178,7 @@ class Fit(FittedByModel, FittedTree):
         return self._complete(resolve_metrics(metrics), self._recommend_modelled)
 
     def _recommend_modelled(self, metrics: Sequence[Metric]) -> PooledDraws:
-        draws, always = self._uncapped.apply(metrics), draws_records(self.sample.design)
+        draws, always = self._uncapped.apply(metrics), draws_records(self.sample.design, self.sample.units)
         posterior = self._allow_cap(self._wrap(draws, metrics, "", draws.values), metrics)
         unreliable = not always and is_unreliable(self._uncapped)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
+from ..engine.diagnostics import reach_large, show_heap
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from ..units.heap import SETTLED
@@ -56,7 +57,7 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
     if capped is not None and capped.chance > 0:
         if capped.chance > 1 - SETTLED:
             return [Sentence(f"{capped}.", Grade.NOTE)]
-        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)]
+        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, show_heap(fit.sample))]
     if not is_unreliable(fit):
         return []
     share, largest = fit.unreached_share.mean(), fit.evidence.entities.size.max()
@@ -73,7 +74,7 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
             ". Candidate models of sizes and errors that the sample does not reject put recall between "
             f"{under.lower.min():.2f} and {under.upper.max():.2f}"
         )
-    return [Sentence(what, Grade.CAUTION, Remedy.UNSEEN)]
+    return [Sentence(what, Grade.CAUTION, *reach_large(fit.sample))]
 
 
 def explained(fit: FittedByModel, level: float, pooled: Mapping[str, FloatArray]) -> str:

@@ -43,7 +43,7 @@ class Drawing:
     """Options of the way in which the labelled units were drawn."""
 
     design: DesignName | None = option(
-        "How the labelled units were drawn. Not for a folder: it knows.", "-d", metavar="DESIGN"
+        "How units were drawn. Of a folder, uniform-records takes such draws alone.", "-d", metavar="DESIGN"
     )
     drawn: Path | None = file_option("File of one column: the unit of each draw.")
     draws: int | None = option("Number of records that were drawn.", min=1, metavar="NUMBER")
@@ -135,10 +135,9 @@ def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
 
 
 class PlanName(Enum):
+    MULTIPURPOSE = "multipurpose"
     UNIFORM_RECORDS = "uniform-records"
     PREDICTED_LINKS = "predicted-links"
-    ROOT_SIZE = "root-size"
-    MIXTURE = "mixture"
     GIVEN_CHANCES = "given-chances"
     STRATIFIED = "stratified"
     PREDICTED_CLUSTERS = "predicted-clusters"
@@ -146,26 +145,24 @@ class PlanName(Enum):
 
 
 PLAN_TAKES = {
+    None: ["top_up"],
     PlanName.UNIFORM_RECORDS: ["top_up"],
-    PlanName.MIXTURE: ["share", "of"],
     PlanName.PREDICTED_CLUSTERS: ["of"],
-    PlanName.STRATIFIED: ["starts", "values"],
+    PlanName.STRATIFIED: ["values"],
     PlanName.GIVEN_CHANCES: ["values"],
 }
-"""Options of each plan. Those with values or starts need one of them."""
+"""Options of each plan. Those with values need them."""
 
 
 @panel("What to draw")
 class Planned:
     """Options of what to draw."""
 
-    design: PlanName = option("What to draw: see above.", "-d", default=REQUIRED, metavar="DESIGN")
+    design: PlanName | None = option("What to draw: see above.", "-d", metavar="DESIGN")
     n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
-    share: float | None = option("mixture: share of uniform records, by default 0.2.", rare=True)
-    of: PlanName | None = option("The design whose chances mixture and predicted-clusters use.", rare=True)
-    starts: str | None = option(
-        "stratified: least sizes of the classes of predicted clusters, such as 1,2,5.", rare=True
+    of: PlanName | None = option(
+        "predicted-clusters: their chances, by uniform-records or predicted-links of theirs.", rare=True
     )
     values: Path | None = file_option(
         "Record and value, for all records: the chance (given-chances) or stratum (stratified).", rare=True
@@ -182,35 +179,26 @@ class Planned:
     )
 
     def plan(self) -> plans.Plan:
-        name, takes = self.design.value, PLAN_TAKES.get(self.design, [])
-        given = [o for o in ("top_up", "share", "of", "starts", "values") if getattr(self, o) is not None]
+        design = self.design or PlanName.MULTIPURPOSE
+        name, takes = design.value, PLAN_TAKES.get(self.design, [])
+        given = [o for o in ("top_up", "of", "values") if getattr(self, o) is not None]
         foreign = [option for option in given if option not in takes]
         foreign += ["of pairs"] if self.of is PlanName.PAIRS else []
-        foreign += ["values"] if {"starts", "values"} <= set(given) & set(takes) else []
         if foreign:
             raise DataError(f"--design {name} does not take {name_options(foreign)}")
-        if "values" in takes and not {"starts", "values"} & set(given):
-            raise DataError(f"--design {name} needs --values{' or --starts' if 'starts' in takes else ''}")
+        if "values" in takes and self.values is None:
+            raise DataError(f"--design {name} needs --values")
         if self.top_up is not None:
             return plans.NewRecords()
-        settings: dict[str, Any] = {}
-        if self.share is not None:
-            settings["alpha"] = self.share
-        if self.of is not None:
-            settings["of"] = plans.PLANS[self.of.value]()
-        if self.starts is not None:
-            if not all(start.strip().isdecimal() for start in self.starts.split(",")):
-                raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
-            settings["starts"] = tuple(int(start) for start in self.starts.split(","))
         cls: Any = plans.PLANS[name]
-        plan: plans.Plan = cls(**settings)
+        plan: plans.Plan = cls() if self.of is None else cls(plans.PLANS[self.of.value]())
         return plan
 
     def values_of_records(self) -> pd.Series | None:
         """Return the value of every record, if the plan needs one."""
         if self.values is None:
             return None
-        read = numbers if self.design.value == "given-chances" else keyed
+        read = numbers if self.design is PlanName.GIVEN_CHANCES else keyed
         return read(self.values, "record", "value")
 
 

@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
-from .drawing import Drawing
+from .drawing import DesignName, Drawing
 from .lazily import (
     answer_faults,
     column_roles,
@@ -63,7 +63,8 @@ def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels
     """Read the labels of a folder, and print cautions about annotators; return None if LABELS is a file."""
     if not path.is_dir():
         return None
-    named = {"design": drawing.design, "entity": entity}
+    uniform = drawing.design is DesignName.UNIFORM_RECORDS
+    named = {"design": None if uniform else drawing.design, "entity": entity}
     if options := [name for name, value in named.items() if value is not None] + drawing.given:
         raise DataError(
             f"the folder {path} says how its records were drawn: leave out {name_options(options)}"
@@ -72,6 +73,9 @@ def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels
         raise DataError(f"{path} has pairs, which erbayes pairs and erbayes check read")
     labels = eb.labels.read_labels(path)
     show_cautions(labels)
+    if uniform:
+        draws, labels = labels.folder.drawn.n, labels.uniform()
+        message(f"note: {labels.folder.drawn.n:,} of {draws:,} draws are a sample of uniform records")
     return labels
 
 
@@ -234,6 +238,8 @@ class Inputs:
     def fitted(self, design: eb.design.contract.Design, shared: dict[str, Any]) -> eb.design.contract.Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
         if self.returned is None or (part := self.origin) is None:
+            return design
+        if isinstance(self.returned.folder.drawn.plan, plans.FREE):
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}

@@ -38,20 +38,18 @@ def draw_command(
 
     \b
     --design says what to draw:
-      uniform-records     records, uniformly: all metrics, the first choice
+      multipurpose        records, single ones and those of large clusters a
+                          little more often: all metrics, the default
+      uniform-records     records, uniformly: size models and top-ups too
       predicted-links     ends of predicted links: precision, and no recall
-      mixture             uniform records (--share), otherwise predicted links:
-                          precision and recall from fewer draws, at a price:
-                          other metrics need two to five times as many
-      root-size           records by the root of the size of their cluster
-      stratified          in classes of size (--starts) or strata (--values)
+      stratified          records in strata (--values)
       given-chances       with chances of your own (--values)
       predicted-clusters  predicted clusters without repeats
       pairs               pairs of records, by bands of their score (--edges)
 
     \b
     Examples:
-      erbayes draw clusters.csv -d mixture -n 200 --seed 7 \\
+      erbayes draw clusters.csv -n 200 --seed 7 \\
           --attributes customers.csv -o to-label
       erbayes draw --more 100 to-label
     """
@@ -75,7 +73,7 @@ def draw_command(
         if planned.top_up is not None:
             values = flag_new(planned.top_up, prediction)
         with saying_alarms() as said:
-            drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
+            drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
         if said:
             heap = heaps.find_heap(drawn.known)
             assert heap is not None  # which the alarm of `draw` is about
@@ -109,6 +107,8 @@ def draw_command(
             replace=replace_answers,
             facts=facts,
         )
+    if isinstance(plan, plans.PlanBySize):
+        message(f"expected draws: {plans.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)
     _note_candidates(table)
     _note_large(drawn)
@@ -151,7 +151,7 @@ def _note_large(drawn: eb.labels.RecordDraws) -> None:
         message(
             f"note: the largest predicted cluster of these draws has {largest:,} records, and {share:.0%} "
             "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
-            "what entities of such sizes miss: draw more, or with --design mixture"
+            "what entities of such sizes miss: draw more"
         )
 
 

@@ -30,8 +30,8 @@ def plan_command(
     """Plan how many units to label, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
-    replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links,
-    root-size, mixture), the plan has rows for its own design too. n is a number of draws that is enough
+    replacement. If LABELS is a folder whose records were drawn by predicted size (multipurpose,
+    predicted-links), the plan has rows for its own design too. n is a number of draws that is enough
     with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
     cost is the expected one. A unit that is drawn twice is labelled once.
 

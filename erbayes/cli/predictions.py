@@ -13,8 +13,8 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import column_roles, facts, files, folders, large_files, pd, plans, readings, tables
-from .options import argument, file_option, flag, message, option, panel, record_option, stored_option
+from .lazily import column_roles, facts, files, folders, large_files, pd, readings, tables
+from .options import argument, file_option, flag, message, option, panel, record_option, stored_option, within
 from .remembered import Call, File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
@@ -298,9 +298,8 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
 def flag_new(older: Path, prediction: Any) -> pd.Series:
     """Return 1 for each record of a prediction that is new since an older folder was drawn, 0 for others."""
     folder = folders.read_folder(older)
-    if type(folder.drawn.plan) is not plans.Records:
-        name = plans.to_plain(folder.drawn.plan)["name"]
-        raise DataError(f"--top-up {older}: its design is {name}, and only uniform-records can be topped up")
+    with within(f"--top-up {older}"):
+        folder.drawn.uniform()
     if not isinstance(prediction, eb.Clustering):
         raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
     new = ~prediction.records.isin(read_drawn_from(folder).records)
@@ -320,7 +319,7 @@ def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.D
     call = Call.of(labels.folder.path)
     if "top_up" not in call.options:
         return None
-    older = eb.labels.read_labels(call.take("top_up"))
+    older = eb.labels.read_labels(call.take("top_up")).uniform()
     for one in (older, labels):
         if len(one.unresolved):
             raise DataError(

@@ -239,8 +239,8 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
             raise DataError(f"{labels} does not say what was drawn from: name {first.upper()} before it")
         raise DataError(
             f"{last.upper()} are missing: name them after {labels}, or name a folder of erbayes draw; to "
-            f"begin, label a pilot of about 50 draws: erbayes draw {labels} --design uniform-records -n 50 "
-            "--seed 1 --output to-label"
+            f"begin, label a pilot of about 50 draws: erbayes draw {labels} -n 50 --seed 1 "
+            "--output to-label"
         )
     origin, options = call.take("prediction"), call.options
     own = [path for path in given if path.exists() and origin.exists() and path.samefile(origin)]

@@ -84,8 +84,3 @@ def innermost(design: Any) -> Any:
     while hasattr(design, "design"):
         design = design.design
     return design
-
-
-def draws_records(design: Any) -> bool:
-    """Return whether units are known to be reached by draws of their records."""
-    return getattr(innermost(design), "depends_on_labels", False)

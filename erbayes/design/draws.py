@@ -149,7 +149,7 @@ class DrawnUnits:
         where = "predicted singletons" if sizes.tolist() == [1] else f"clusters of {head(sizes)} records"
         raise NotIdentified(
             f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
-            "wholly of these are never drawn; mix the design with uniform records"
+            "wholly of these are never drawn; pool the draws with uniform records (Pooled)"
         )
 
     def residuals(self, Z: FloatArray) -> FloatArray:

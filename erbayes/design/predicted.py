@@ -11,10 +11,12 @@ Sources: Hansen and Hurwitz (1943) for draws with replacement; Lavallée and Car
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .._internal.errors import DataError, NotIdentified, Remedy, need
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
+from .contract import innermost
 from .drawn import Ids, InOneRound
 from .draws import Round
 
@@ -79,3 +81,12 @@ class ByPredictedSize(InOneRound):
                 Remedy.DRAWN_FROM,
             )
         return known
+
+
+def draws_records(design: Any, units: Units) -> bool:
+    """Return whether units are known to be reached by draws of their records, each of which has a chance."""
+    design = innermost(design)
+    if isinstance(design, ByPredictedSize):
+        known = design.drawn_from or units.known
+        return known is not None and bool((design.probability.phi(known.size) > 0).all())
+    return getattr(design, "depends_on_labels", False)

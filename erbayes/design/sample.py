@@ -20,8 +20,9 @@ from ..metrics.unseen import UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
-from .contract import Design, draws_records
+from .contract import Design
 from .draws import DrawnUnits
+from .predicted import draws_records
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
@@ -168,7 +169,7 @@ class Sample(Pictured):
         heap = None if self.units.known is None else find_heap(self.units.known)
         if heap is None or not self.units.by_entity:
             return None
-        return None if draws_records(self.design) and self.units.size.max() > heap.size else heap
+        return None if draws_records(self.design, self.units) and self.units.size.max() > heap.size else heap
 
     @cached_property
     def largest_touched(self) -> FloatArray:
@@ -215,7 +216,7 @@ class Sample(Pictured):
         Draws of records seldom miss so many by chance: there it is rather a prediction of other records.
         """
         share = self.unreached_links
-        found = None if draws_records(self.design) else self.balance_links
+        found = None if draws_records(self.design, self.units) else self.balance_links
         if found is None or not found[-1]:
             return share
         estimate, error, number = found

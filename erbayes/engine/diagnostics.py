@@ -9,8 +9,9 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
-from ..design.contract import draws_records, innermost
+from ..design.contract import innermost
 from ..design.nonresponse import Responding
+from ..design.predicted import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import (
     PIECES,
@@ -296,13 +297,13 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
     elif any(metric.group is Group.LINKS for metric in fitted.metrics):
         what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
     what += "".join(f". {seen}" for seen in say_seen_caps(fitted.sample))
-    return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(fitted.sample))]
+    return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, *reach_large(fitted.sample))]
 
 
 def say_seen_caps(sample: Sample) -> list[str]:
     """Return which caps of a matcher would have left a heap, if none is found that draws do not show."""
     units, known = sample.units, sample.units.known
-    if known is None or not units.by_entity or draws_records(sample.design):
+    if known is None or not units.by_entity or draws_records(sample.design, units):
         return []
     if sample.expansion.census or find_heap(known) is not None:
         return []
@@ -324,7 +325,7 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
     remedy = Remedy.LOOK if looks is None else Remedy.CAPPED
-    return [Sentence(what, Grade.FAULT, remedy, Remedy.RECORDS)]
+    return [Sentence(what, Grade.FAULT, remedy, show_heap(fitted.sample))]
 
 
 def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
@@ -451,7 +452,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     """Return the share of unreached predicted links if chance may have missed them, else 0."""
     design = sample.design
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
-    by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
+    by_unit = RECORDS if draws_records(design, sample.units) else PREDICTED_CLUSTERS
     chance = design.probability if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.unreached_share(chance))) ** len(sample)
     return float(sample.unreached_links) if missed > MISSED else 0.0
@@ -478,21 +479,47 @@ def out_of_balance(
     )
     if abs(estimate - known) <= FELT * known:
         return [Sentence(f"{what}, which moves no metric by a unit of its third decimal.", Grade.NOTE)]
-    if estimate > known:
-        what += ": the prediction is not the population that was sampled, and must be restricted to it"
-    else:
-        what += (
-            ": either the prediction is not the population that was sampled, and must be restricted to it, "
-            "or the sample missed large clusters"
-        )
+    what += _explain_balance(sample, estimate > known)
     counted = any(metric.group is Group.LINKS for metric in resolve_metrics(metrics))
     # draws of entities often meet too few large clusters by chance, for which intervals then allow
-    allowed = excused and estimate < known and not draws_records(sample.design)
+    allowed = excused and estimate < known and not draws_records(sample.design, sample.units)
     grade = Grade.FAULT if counted and not allowed else Grade.CAUTION
-    return [Sentence(what, grade, _describe_remedy(sample))]
+    return [Sentence(what, grade, *reach_large(sample))]
 
 
-def _describe_remedy(sample: Sample) -> Remedy:
-    """Return how to reach large clusters, for a sample that missed them."""
+def _explain_balance(sample: Sample, above: bool) -> str:
+    """Say which clusters a sample has too few of: small ones, if it estimates too many predicted links."""
+    units, draws, known = sample.units, sample.expansion, sample.units.known
+    assert known is not None  # as their links are
+    weight = np.bincount(draws.unit, draws.weight, len(units))[units.unit]
+    counted, records = units.n if units.counted is None else units.counted, known.size * known.count
+    found = np.bincount(np.searchsorted(known.size, units.m), weight * counted, len(known.size))
+    found *= records.sum() / found.sum()
+    # the size at which most records of smaller clusters are missing, or of larger ones
+    gap = np.cumsum(records - found)[:-1]
+    at = int((gap if above else -gap).argmax())
+    part = slice(at + 1) if above else slice(at + 1, None)
+    size = f"{known.size[at]:,.0f} or fewer" if above else f"{known.size[at + 1]:,.0f} or more"
+    what = (
+        f"by chance the sample has too few {'small' if above else 'large'} clusters (it estimates "
+        f"{found[part].sum():,.0f} records in clusters of {size}, the prediction holds "
+        f"{records[part].sum():,.0f}), and its metrics are those of the others"
+    )
+    # a design that compares the prediction with the one drawn from refuses any other
+    if known.equals(getattr(innermost(sample.design), "drawn_from", None)):
+        return f": {what}"
+    return (
+        ": either the prediction is not the population that was sampled, and must be restricted to it, or "
+        f"{what}"
+    )
+
+
+def show_heap(sample: Sample) -> Remedy:
+    """Return which draws show what a heap in the predicted sizes is."""
+    return Remedy.MORE if draws_records(sample.design, sample.units) else Remedy.RECORDS
+
+
+def reach_large(sample: Sample) -> tuple[Remedy, ...]:
+    """Return how to reach the clusters that a sample has too few of: never by another draw of records."""
     by_entity = isinstance(sample.design, UniformClusters | Stratified)
-    return Remedy.BY_SIZE if by_entity else Remedy.LARGE
+    return (Remedy.MORE, Remedy.RECORDS) if by_entity else (Remedy.MORE,)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
-from ..design.contract import draws_records
+from ..design.predicted import draws_records
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
@@ -63,7 +63,7 @@ class Advised:
 
 def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
     """Return the engine that suits a sample and metrics, and a sentence that says which and why."""
-    if draws_records(sample.design):
+    if draws_records(sample.design, sample.units):
         reason = "under draws of records its intervals cover and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
     if sample.heap is None and not _has_heavy_tail(sample, metrics):

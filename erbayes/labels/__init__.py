@@ -12,7 +12,7 @@ from .drawing.drawn import RecordDraws, draw
 from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
-from .drawing.plans import GivenProbabilities, LinkEnds, Mixture, PredictedClusters, Records, RootSize, Strata
+from .drawing.plans import GivenProbabilities, LinkEnds, Multipurpose, PredictedClusters, Records, Strata
 from .drawing.stopping import ONCE, REPEATED, Rule, check
 from .drawing.unresolved import worst_cases
 from .reading.answer_files import read_labels
@@ -29,11 +29,10 @@ __all__ = [
     "GivenProbabilities",
     "Labels",
     "LinkEnds",
-    "Mixture",
+    "Multipurpose",
     "PredictedClusters",
     "RecordDraws",
     "Records",
-    "RootSize",
     "Rule",
     "Strata",
     "answers",

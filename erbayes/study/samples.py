@@ -107,10 +107,10 @@ def draw_samples(
 
     Examples
     --------
-    >>> from erbayes.labels import RootSize
+    >>> from erbayes.labels import Multipurpose
     >>> from erbayes.study import populations
     >>> people = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 100, rng=1)
-    >>> draw_samples(RootSize(), people.units, 5, 3, np.random.default_rng(1)).unit.shape
+    >>> draw_samples(Multipurpose(), people.units, 5, 3, np.random.default_rng(1)).unit.shape
     (3, 5)
     """
     if not draws_batches(plan):
@@ -144,7 +144,7 @@ def draw_one(plan: Any, population: Population, n: int, rng: np.random.Generator
     if draws_batches(plan):
         return draw_samples(plan, population.units, n, 1, rng).separate[0]
     if hasattr(plan, "design"):
-        return population.label(draw(population.pred, plan, n, int(rng.integers(2**63))))
+        return population.label(draw(population.pred, plan, n=n, seed=int(rng.integers(2**63))))
     sample: Sample = plan(population, n, rng)
     need_sample(sample)
     return sample

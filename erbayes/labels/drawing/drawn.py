@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,15 +36,17 @@ from .plans import (
     COLUMNS,
     GivenProbabilities,
     LabelledDraws,
+    Multipurpose,
     Plan,
     PlanBySize,
     PredictedClusters,
+    Records,
     Strata,
     chances,
     from_plain,
     to_plain,
 )
-from .source import change, fingerprint_of, in_random_order, open_source, to_series
+from .source import ACCEPTED, change, fingerprint_of, in_random_order, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
@@ -70,6 +72,8 @@ WRITTEN_AS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
 }
 """What each field of a description of draws must be."""
+MULTIPURPOSE = Multipurpose()
+"""The plan of those who name none."""
 NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 """The members of draws that are read without them."""
 
@@ -149,7 +153,7 @@ class RecordDraws:
         ------
         DataError
             If a drawn record is neither labelled, unresolved nor unlabelled, if values or classes are
-            missing, if a stratum of values has no begun or no resolved draw, or if the plan takes no
+            missing, if a stratum has no begun or no resolved draw, or if the plan takes no
             unresolved draws.
 
         Examples
@@ -173,7 +177,7 @@ class RecordDraws:
             raise DataError(
                 f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
             )
-        _refuse_lost_strata(self.table, self.plan, seen[begun], seen[resolved])
+        _refuse_lost_strata(self.table, seen[begun], seen[resolved])
         if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
@@ -190,6 +194,41 @@ class RecordDraws:
             given_classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
         made = _make_classes(seen, begun, resolved, given_classes)
         return Responding(design, resolved, made, begun)
+
+    def uniform(self) -> RecordDraws:
+        """Return the draws that are a sample of uniform records, of draws by predicted size.
+
+        A draw of a record with chance p stays with probability min p / p, the minimum over all records. Those
+        that stay are independent draws of uniform records, .71 to 1 of the draws of `Multipurpose`. Size
+        models, top-ups and two phases need such a sample.
+
+        Raises
+        ------
+        DataError
+            If chances depend on anything but predicted sizes, or if a record has no chance.
+
+        Examples
+        --------
+        >>> drawn = draw({i: i // 4 if i < 40 else i for i in range(100)}, n=50, seed=1)
+        >>> len(drawn.uniform().table), drawn.uniform().plan
+        (46, Records())
+        """
+        least = 0.0
+        if isinstance(self.plan, PlanBySize):
+            least = chances(self.plan, self.known)(pd.DataFrame({"size": self.known.size})).min()
+        if not least > 0:
+            raise DataError(
+                f"draws by {type(self.plan).__name__} leave no sample of uniform records, as its chances do "
+                "not depend on predicted sizes alone, or are 0: draw anew, which multipurpose draws do"
+            )
+        stays = np.random.default_rng([self.seed, ACCEPTED]).random(len(self.table))
+        kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]
+        table = kept.assign(probability=1 / self.records).reset_index(drop=True)
+        members = self.members[self.members["cluster"].isin(table["cluster"])].reset_index(drop=True)
+        fingerprint = fingerprint_of(self.known, members)
+        return replace(
+            self, table=table, plan=Records(), n=len(table), members=members, fingerprint=fingerprint
+        )
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
@@ -311,9 +350,9 @@ def _take_seen(table: pd.DataFrame, left: pd.Index) -> pd.DataFrame:
     return seen.reset_index(drop=True)
 
 
-def _refuse_lost_strata(table: pd.DataFrame, plan: Plan, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
-    """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
-    if "stratum" not in table or getattr(plan, "starts", None) is not None:
+def _refuse_lost_strata(table: pd.DataFrame, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
+    """Refuse strata without a draw to go by."""
+    if "stratum" not in table:
         return
     strata = pd.Index(table["stratum"].unique())
     for rows, what, remedy in (
@@ -359,7 +398,7 @@ def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> I
     return of_record.reindex(table["record"]).to_numpy()
 
 
-def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> RecordDraws:
+def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, values: Any = None) -> RecordDraws:
     """Draw records of a prediction, to be labelled.
 
     The same seed draws the same records from the same prediction, in memory, in files and in databases.
@@ -370,7 +409,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         Predicted cluster of every record of the population. Files and tables are those of
         `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
     plan : Plan
-        Such as `LinkEnds()`.
+        By default `Multipurpose()`, which suits all metrics. `Records()` suits size models and top-ups too.
     n : int
         Number of draws. A smaller n with the same seed gives the first of them, if draws are independent.
         Other draws are put into a random order, so that those labelled first are a sample of all.
@@ -394,8 +433,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
 
     Examples
     --------
-    >>> from erbayes.labels import Records
-    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, n=2, seed=1)
     >>> drawn.records, len(drawn.table)
     (3, 2)
     """

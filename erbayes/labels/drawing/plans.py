@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, number, refuse_cases, whole
+from ..._internal.errors import DataError, head, need, refuse_cases, whole
 from ..._internal.tables import locate
 from ...design import (
     ByPredictedSize,
@@ -192,7 +192,7 @@ class LinkEnds(_WithReplacement):
 
     See Also
     --------
-    Mixture : identifies precision and recall.
+    Multipurpose : identifies all metrics.
 
     Examples
     --------
@@ -207,58 +207,64 @@ class LinkEnds(_WithReplacement):
 
 
 @dataclass(frozen=True, slots=True)
-class RootSize(_WithReplacement):
-    """Plan: records with selection probability p_i ∝ √m_i, with replacement.
+class Multipurpose(_WithReplacement):
+    """Plan: records with chances that suit every metric, with replacement. It is the default of `draw`.
 
-    It is a safe choice for precision and recall.
+    A record in a predicted cluster of m records has the chance p ∝ √(1 + (x² + y²)/2), where x² and y² are
+    (m - 1)² and m⁻² over their means over all records. If nothing is known of errors, a record's effect on
+    metrics of records grows as 1, on those of links as m - 1, and on those of whole clusters as 1/m. With
+    weights ½, ¼ and ¼ the sum of their variances, each over that under uniform records, is then least.
 
-    Examples
-    --------
-    >>> from erbayes.labels import draw
-    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, RootSize(), n=4, seed=1)
-    >>> drawn.table["probability"].round(3).unique()
-    array([0.369, 0.261])
-    """
+    No record has less than 1/√2 of its uniform chance, so that no variance is over √2 times that of as many
+    uniform records, whatever is wrong and wherever it is. Without predicted links records are uniform.
 
-    def column(self, known: KnownTotals) -> ClusterSum:
-        return ClusterSum("root_size", np.sqrt)
-
-
-@dataclass(frozen=True, slots=True)
-class Mixture(_WithReplacement):
-    """Plan: uniform records with share α, otherwise another plan, with replacement: p_i = α/N + (1 - α) q_i.
-
-    With the defaults, intervals of pairwise precision are half to seven tenths as long as those of as many
-    uniform records, and of recall seven to nine tenths; those of B-cubed are up to 1.8 times as long, and of
-    cluster metrics about twice, since small entities are seldom drawn. No size model fits the draws.
-
-    Parameters
+    References
     ----------
-    alpha : float in (0, 1)
-        Share of uniform records. Weights are then at most 1/α times those of uniform records.
-    of : plan by size
-        The other plan, with selection probabilities q_i. By default `LinkEnds()`.
+    Isaki and Fuller (1982), Journal of the American Statistical Association 77, 89-96 (anticipated
+    variances); Holmberg (2002), Statistics in Transition 5, 969-994 (several of them).
 
     Examples
     --------
     >>> from erbayes.labels import draw
-    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Mixture(0.3), n=4, seed=1)
-    >>> drawn.table["probability"].round(3).unique()
-    array([0.45, 0.1 ])
+    >>> drawn = draw({1: "a", 2: "a", 3: "a", 4: "b"}, n=6, seed=1)
+    >>> drawn.plan, drawn.table["probability"].round(2).unique()
+    (Multipurpose(), array([0.24, 0.28]))
     """
 
-    alpha: float = 0.2
-    of: Any = field(default_factory=LinkEnds)
-
-    def __post_init__(self) -> None:
-        number(self.alpha, "alpha", lambda a: 0 < a < 1, "lie in (0, 1)")
-        need_by_size(self.of)
-
     def column(self, known: KnownTotals) -> ClusterSum:
-        other = self.of.column(known)
-        uniform = self.alpha / known.total(RECORDS)
-        rest = (1 - self.alpha) / need_positive_total(other, known)
-        return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
+        links = known.total(ClusterSum("links", lambda m: (m - 1) ** 2)) / known.total(RECORDS)
+        clusters = known.total(ClusterSum("clusters", lambda m: m**-2.0)) / known.total(RECORDS)
+        # without predicted links, m - 1 is 0 for all records
+        links = links or 1.0
+        return ClusterSum(
+            "multipurpose", lambda m: np.sqrt(1 + ((m - 1) ** 2 / links + m**-2.0 / clusters) / 2)
+        )
+
+
+def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
+    """Return how many of n draws are expected in clusters of which sizes, next to those of uniform records.
+
+    >>> say_expected(Records(), KnownTotals(np.array([1.0, 2.0, 9.0]), np.array([20.0, 10.0, 2.0])), 90)
+    '31 single records, 31 of clusters of 2 to 8, 28 of 9 or more, with 88% of the predicted links'
+    """
+    records, links = known.count * known.size, known.count * known.size * (known.size - 1)
+    half = known.size[np.searchsorted(np.cumsum(links), links.sum() / 2)]
+    part = np.where(known.size == 1, 0, np.where(known.size < half, 1, 2))
+
+    def expect(plan: PlanBySize) -> IntArray:
+        p = records * chances(plan, known)(pd.DataFrame({"size": known.size}))
+        # ends are rounded and not parts, so that these add to n
+        return np.diff(np.rint(n * np.cumsum(np.bincount(part, p, 3))), prepend=0).astype(np.int64)
+
+    names = ["single records", "of clusters of 2" + f" to {half - 1:,.0f}" * bool(half > 3)]
+    if links.any():
+        share = links[part == 2].sum() / links.sum()
+        clusters = "clusters of " * bool(half == 2)
+        names += [f"of {clusters}{half:,.0f} or more, with {share:.0%} of the predicted links"]
+    there = np.flatnonzero(np.bincount(part))
+    said = ", ".join(f"{expect(plan)[i]:,} {names[i]}" for i in there)
+    uniform = ", ".join(f"{k:,}" for k in expect(Records())[there])
+    return said if isinstance(plan, Records) else f"{said} (uniform records: {uniform})"
 
 
 def need_by_size(plan: Any) -> None:
@@ -274,13 +280,14 @@ class GivenProbabilities:
     """Plan: records with selection probabilities of your own, with replacement.
 
     The value of each record is its selection probability, up to a factor: `draw(prediction,
-    GivenProbabilities(), n, seed, values=probabilities)`. All must be above 0, since estimates exclude
+    GivenProbabilities(), n=n, seed=seed, values=probabilities)`. All must be above 0, since estimates exclude
     entities that cannot be drawn.
 
     Examples
     --------
     >>> from erbayes.labels import draw
-    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenProbabilities(), 2, 1, values={1: 1, 2: 1, 3: 2})
+    >>> chances = {1: 1, 2: 1, 3: 2}
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenProbabilities(), n=2, seed=1, values=chances)
     >>> drawn.table[["record", "probability"]].drop_duplicates().shape
     (2, 2)
     """
@@ -345,49 +352,35 @@ def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Serie
 class Strata:
     """Plan: uniform records in strata, with replacement, independently in each stratum.
 
-    Strata are classes of predicted size, or a value of every record: `draw(prediction, Strata(), n, seed,
-    values=strata)`. An entity may have records in several strata. Its weight is 1/Σ_h n_h p_c^(h).
+    The value of each record is its stratum: `draw(prediction, Strata(), n=n, seed=seed, values=strata)`. An
+    entity may have records in several strata, and counts once (see `erbayes.design.Pooled`).
 
     Parameters
     ----------
-    starts : sequence of int, optional
-        Least size of each class of predicted size, the first one 1: (1, 2, 5) for singletons, 2 to 4 records,
-        and larger clusters. By default strata are values.
     allocation : mapping, stratum -> draws, optional
-        Two or more for each stratum, and n in all. A class of size has the text of its start as
-        its name. By default draws are proportional to the records of strata, but at least two.
+        Two or more for each stratum, and n in all. By default draws are proportional to the records of
+        strata, but at least two.
 
     Examples
     --------
     >>> from erbayes.labels import draw
-    >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
-    >>> drawn = draw(prediction, Strata(starts=(1, 2), allocation={"1": 2, "2": 4}), n=6, seed=1)
+    >>> prediction = {i: i // 4 for i in range(100)}
+    >>> source = {i: "web" if i < 40 else "shop" for i in range(100)}
+    >>> drawn = draw(prediction, Strata({"web": 4, "shop": 2}), n=6, seed=1, values=source)
     >>> drawn.table["stratum"].value_counts().to_dict()
-    {'2': 4, '1': 2}
+    {'web': 4, 'shop': 2}
     """
 
-    starts: Sequence[int] | None = None
     allocation: Mapping[Any, int] | None = None
-
-    def __post_init__(self) -> None:
-        if self.starts is not None:
-            if isinstance(self.starts, str) or not isinstance(self.starts, Iterable):
-                raise DataError(
-                    f"starts of classes are a list of sizes such as (1, 2, 5), not {self.starts!r}"
-                )
-            starts = [whole(s, "starts of classes") for s in self.starts]
-            if starts[:1] != [1] or (np.diff(starts) <= 0).any():
-                raise DataError(f"starts of classes of size must rise from 1, not be {self.starts!r}")
-            object.__setattr__(self, "starts", tuple(starts))
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         counts = ordered_counts(source, seed)
-        codes, names = pd.factorize(self._find_strata(counts), sort=True)
+        codes, names = pd.factorize(need_values(counts, self), sort=True)
         records = np.bincount(codes, counts["records"].to_numpy(dtype=float))
         draws = self._allocate_draws(n, names, records)
 
         def chance(h: int, rows: pd.DataFrame) -> FloatArray:
-            return np.where(self._find_strata(rows) == names[h], 1 / records[h], 0.0)
+            return np.where(need_values(rows, self) == names[h], 1 / records[h], 0.0)
 
         # strata are independent, since each has a stream of random numbers of its own
         points = [np.random.default_rng([seed, h]).random(k) for h, k in enumerate(draws)]
@@ -395,13 +388,6 @@ class Strata:
         draws_of = at_points(source, counts, lines, seed)
         tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
         return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
-
-    def _find_strata(self, rows: pd.DataFrame) -> Any:
-        """Return the stratum of records, (rows,)."""
-        if self.starts is None:
-            return need_values(rows, self)
-        names = np.array([str(s) for s in self.starts], dtype=object)
-        return names[np.searchsorted(self.starts, rows["size"], side="right") - 1]
 
     def _allocate_draws(self, n: int, names: Any, records: FloatArray) -> IntArray:
         """Return the number of draws in each stratum, (H,), by its records."""
@@ -431,25 +417,14 @@ class Strata:
         return draws
 
     def design(self, drawn: LabelledDraws) -> Design:
-        stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
-        return Pooled([self._make_part(drawn, h, units[stratum == h]) for h in pd.unique(stratum)])
-
-    def _make_part(self, drawn: LabelledDraws, stratum: Any, units: pd.Index) -> Design:
-        """Return the design of the draws of a stratum, which are of these units."""
-        if self.starts is not None:
-            starts = [*self.starts, np.inf]
-            at = [str(s) for s in starts].index(str(stratum))
-            lower, upper = starts[at], starts[at + 1]
-            inside = ClusterSum(
-                f"records_{lower:g}_{upper:g}", lambda m: np.where((m >= lower) & (m < upper), 1.0, 0.0)
-            )
-            return ByPredictedSize(inside, units, drawn.known)
-        # a draw's probability is 1 over the stratum's records, so that no source is read again
-        p = float(drawn.table.loc[drawn.table["stratum"] == stratum, "probability"].iloc[0])
         values = need_labelled_values(drawn, self, "stratum")
-        of_record = p * np.array([str(value) == str(stratum) for value in values])
-        of_entity = np.bincount(drawn.labels.codes, of_record)
-        return KnownSelection(pd.Series(of_entity, drawn.labels.clusters), units)
+        stratum, parts = np.array([str(value) for value in values]), []
+        for h, draws in drawn.table.assign(unit=drawn.units).groupby("stratum", sort=False):
+            # a draw's probability is 1 over the stratum's records, so that no source is read again
+            of_record = np.where(stratum == str(h), float(draws["probability"].iloc[0]), 0.0)
+            of_entity = np.bincount(drawn.labels.codes, of_record)
+            parts.append(KnownSelection(pd.Series(of_entity, drawn.labels.clusters), pd.Index(draws["unit"])))
+        return Pooled(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,10 +514,9 @@ class PredictedClusters:
 
 
 PLANS = {
+    "multipurpose": Multipurpose,
     "uniform-records": Records,
     "predicted-links": LinkEnds,
-    "root-size": RootSize,
-    "mixture": Mixture,
     "given-chances": GivenProbabilities,
     "stratified": Strata,
     "predicted-clusters": PredictedClusters,
@@ -550,14 +524,14 @@ PLANS = {
 """Plans by the names that files and the command line have for them."""
 WRITTEN = PLANS | {"new-records": NewRecords}
 """Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
-UNREAD = ("poisson", "pps")
-"""Plans of older folders that have no design."""
+RETIRED = ("mixture", "root-size", "poisson", "pps")
+"""Plans of older folders, which are not read."""
 FREE = (Records, NewRecords, GivenProbabilities)
 """Plans whose selection probabilities do not depend on predicted clusters."""
 
 
 def to_plain(plan: Any) -> dict[str, Any]:
-    """Return a plan of `WRITTEN` as plain values for JSON, such as {"name": "mixture", "alpha": 0.5, ...}."""
+    """Return a plan of `WRITTEN` as plain values for JSON, such as {"name": "multipurpose"}."""
     names = {cls: name for name, cls in WRITTEN.items()}
     if type(plan) not in names:
         raise DataError(f"only the plans of erbayes.labels can be written, not {type(plan).__name__}")
@@ -572,10 +546,10 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
     name = str(rest.pop("name", ""))
-    if name in UNREAD:
+    if name in RETIRED or "starts" in rest:
         raise DataError(
-            f"records were drawn by the plan {name!r}, whose chances no design reads: pass "
-            "KnownInclusion, with the inclusion probability of each labelled entity, or draw anew"
+            f"records were drawn by {name!r} of an older erbayes, which this one does not read: estimate "
+            "with the erbayes that drew them, whose version drawn.json names, or draw anew"
         )
     cls: Any = WRITTEN.get(name)
     if cls is None or not set(rest) <= {f.name for f in fields(cls)}:

@@ -39,8 +39,9 @@ BUCKETS = 2**16
 Keys = NDArray[np.uint64]
 Chance = Callable[[pd.DataFrame], FloatArray]
 """The chance of a record in each row of a table with its `size` (and `value`)."""
-ORDER = 2**32 - 1
-"""Stream of random numbers for the order of draws. Strata have the streams from 0 on."""
+ORDER, ACCEPTED = 2**32 - 1, 2**32 - 2
+"""Streams of random numbers for the order of draws, and for those that stay in a sample of uniform records.
+Strata have the streams from 0 on."""
 
 
 class Source(Protocol):

@@ -24,7 +24,7 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_draws
-from ...engine.diagnostics import alarms
+from ...engine.diagnostics import alarms, reach_large
 from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, resolve_metrics
@@ -318,10 +318,8 @@ def _explain_unreached(sample: Sample, known: ClusterSum | None, share: float, u
     where = "lie in predicted clusters larger than any that a draw touches"
     if share > float(sample.unreached_share(known)):
         where = "are missing in what the draws estimate of their number"
-    return (
-        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: label more "
-        "units, or draw more records of large predicted clusters, as a mixture of link ends and uniform "
-        "records does"
+    return f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: " + "; ".join(
+        remedy.value for remedy in reach_large(sample)
     )
 
 

@@ -310,6 +310,18 @@ class Labels(Nearest):
         count = scan if lies_elsewhere(drawn_from) else measure
         return FrozenWeights(design, count(drawn_from, labels, missing=missing))
 
+    def uniform(self) -> Labels:
+        """Return the labels of the draws that are a sample of uniform records (`RecordDraws.uniform`)."""
+        drawn = self.folder.drawn.uniform()
+        answers, lost = self.stars.answers, self.unresolved
+        entities = answers["entity"][answers["record"].isin(drawn.table["record"])]
+        return replace(
+            self,
+            folder=replace(self.folder, drawn=drawn),
+            stars=replace(self.stars, answers=answers[answers["entity"].isin(entities)]),
+            unresolved=lost[lost["record"].isin(drawn.table["record"])],
+        )
+
     def units(self, prediction: Any, *, missing: Missing | str = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
 
