@@ -18,12 +18,11 @@ import numpy as np
 import pandas as pd
 import populations as sim
 from bayes_pool import RECORDS, SET_ASIDE
-from common import PLANS, PR, as_markdown
+from common import PLANS, PR, Mixture, as_markdown
 
 from erbayes.engine import Jackknife
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.engine.named import Advised, choose_engine
-from erbayes.labels import Mixture
 from erbayes.study import draw_samples, study
 
 NAMES = ("Zeta 2.25, capped at 50", "LogNormal 1.15, splits .15", "NegBinomial .5, misattribution .08")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,30 @@ import pyarrow.parquet as pq
 
 from erbayes import metrics as m
 from erbayes.labels import Records
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from erbayes.study import UniformEntities
+from erbayes.units.units import KnownTotals
 
 PR = (m.pairwise_precision, m.pairwise_recall)
 PLANS: dict[str, Records | UniformEntities] = {
     "uniform records": Records(),
     "uniform clusters": UniformEntities(),
 }
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A plan that is none of the package's: uniform records with share `alpha`, otherwise ends of links."""
+
+    alpha: float = 0.2
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        """Return the chances of records, by the size of their predicted cluster."""
+        uniform = self.alpha / known.total(RECORDS)
+        rest = (1 - self.alpha) / known.total(PREDICTED_LINKS)
+        return ClusterSum("mixture", lambda m: uniform + rest * PREDICTED_LINKS.phi(m))
+
+
 RELEASES = ("20170808", "20171226", "20190820", "20201229")
 """Releases of PatentsView whose truth is that of 2022-06-30."""
 

@@ -21,12 +21,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import populations as sim
+from common import Mixture
 from common import table as markdown
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.sample import ERRORS, Batch
-from erbayes.labels import Mixture
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.definitions import N
 from erbayes.metrics.unseen import NOTABLE

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import populations as sim
-from common import RELEASES
+from common import RELEASES, Mixture
 from common import table as markdown
 from populations import pair
 
@@ -31,7 +31,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, Taylor
-from erbayes.labels import LinkEnds, Mixture, worst_cases
+from erbayes.labels import LinkEnds, worst_cases
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
 NONRESPONSE = 1000

@@ -30,7 +30,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import populations as sim
-from common import as_markdown
+from common import Mixture, as_markdown
 from good_matchers import ORDINARY, SETS, pair_of
 
 import erbayes as eb
@@ -38,7 +38,6 @@ from erbayes._internal.arrays import FloatArray, IntArray
 from erbayes.analysis.comparison import Comparison, compare_counted
 from erbayes.design.contract import Design
 from erbayes.engine.named import find_engine
-from erbayes.labels import Mixture
 from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
 from erbayes.units import Units
 from erbayes.units.shared import Overlaps
@@ -89,7 +88,7 @@ def draw_entities(old: Units, n: int, rng: np.random.Generator) -> Drawn:
 
 
 def draw_mixture(old: Units, n: int, rng: np.random.Generator) -> Drawn:
-    """Draw as `erbayes draw --design mixture` does, with weights that are kept for the new prediction."""
+    """Draw uniform records and ends of links, with weights that are kept for the new prediction."""
     assert old.known is not None
     column = Mixture(0.3).column(old.known)
     at = sim.positions(old, eb.design.ByPredictedSize(column), (1, n), rng)[0]

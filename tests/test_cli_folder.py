@@ -680,7 +680,7 @@ OF_MORE = {
 
 @pytest.mark.parametrize("design", OF_MORE)
 def test_designs_without_more_draws_say_so(files, design):
-    pd.Series(np.arange(200) % 2, PRED.index).rename_axis("record").to_csv("two.csv")
+    pd.Series(np.arange(200) % 2, PRED.index, name="half").rename_axis("record").to_csv("two.csv")
     name, *options = design.split()
     drawn(*options, design=name)
     before = {path.name: path.read_bytes() for path in Path("f").iterdir()}
