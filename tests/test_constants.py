@@ -192,6 +192,7 @@ NEEDS_NONE = {
     "printing.WIDTH": "a limit of display: no table is as wide",
     "priors.NEVER": "a limit of floats",
     "quantiles.MOST": "a limit of rounding: a Beta distribution of twice as large parameters is the same point",
+    "reading.LOOKED_UP": "a limit of work: all rows are asked if these refute nothing",
     "replicates.CHUNK": "a limit of memory: tests set a smaller one",
     "replicates.ROUNDING": "a limit of rounding",
     "sections.ATTRIBUTES": "a limit of layout",

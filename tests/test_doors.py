@@ -3,11 +3,13 @@
 import os
 import sqlite3
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from pandas._libs.parsers import STR_NA_VALUES
 from pyarrow import parquet
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes.cli import app
-from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, RunSQL, drawing, scan
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, GroupSource, RunSQL, drawing, scan
 from erbayes.units.ids import NULL_NUMBERS, NULL_TEXTS, list_null_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -138,6 +140,87 @@ def test_ordinary_ids_are_taken(source, id, tmp_path):
     frame = table_of(id)
     found = scan(SOURCES[source](frame, tmp_path), LABELS, Columns("record", "cluster"))
     assert found.table().equals(eb.measure(frame, LABELS).table())
+
+
+ROWS = np.random.default_rng(3)
+READ_ALIKE = {
+    "records last": lambda t: t[["cluster", "customer"]],
+    "bare columns": lambda t: t[["cluster", "customer"]].set_axis(["grp", "key"], axis=1),
+    "numbers of rows": lambda t: t.assign(X=range(1, len(t) + 1))[["X", "customer", "cluster"]],
+    "numbers of rows, shuffled": lambda t: t.assign(X=ROWS.permutation(len(t)))[["X", "customer", "cluster"]],
+    "a known name that counts rows": lambda t: t.assign(id=range(len(t)))[["id", "cluster", "customer"]],
+    "attributes": lambda t: t.assign(email=[f"u{i}@x.org" for i in range(len(t))], city="Rome"),
+    "no name of clusters, attributes": lambda t: t.assign(grp=t.cluster, city="Rome").drop(columns="cluster"),
+    "two clusterings": lambda t: t.assign(canonical_id=range(len(t))),
+    "no column of clusters": lambda t: t[["customer"]],
+    "a first line that is a record": lambda t: t[["customer", "cluster"]].set_axis(["7001", "81"], axis=1),
+}
+
+
+@pytest.mark.parametrize("rows", [60, 1500])
+@pytest.mark.parametrize("how", READ_ALIKE)
+def test_every_door_reads_the_same_columns(how, rows, tmp_path):
+    """More rows than are looked at, which then cannot say that a column is unique."""
+    ids, cluster = ROWS.permutation(rows), ROWS.integers(0, rows // 2, rows)
+    table = pd.DataFrame({"customer": [str(i) for i in ids], "cluster": [f"c{i}" for i in cluster]})
+    some = ROWS.permutation(rows)[: rows // 3]
+    labels = pd.DataFrame({"X": range(len(some)), "customer": table.customer[some], "who": ids[some] // 2})
+    table = READ_ALIKE[how](table)
+
+    def count(measure):
+        try:
+            return measure().table().to_numpy().tolist()
+        except eb.DataError:
+            return "refused"
+
+    wanted = count(lambda: eb.measure(table, labels))
+    assert (wanted == "refused") is (how in list(READ_ALIKE)[-3:])
+    for source in ("frame", "arrow", "parquet", "sqlite"):
+        opened = SOURCES[source](table, tmp_path)
+        if source == "sqlite":
+            opened = replace(opened, names=list(table.columns))
+        assert count(lambda opened=opened: scan(opened, labels)) == wanted, source
+
+
+def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_the_row():
+    ids = ROWS.permutation(90) + 7
+    table = pd.DataFrame({"customer": ids, "cluster": np.arange(90) // 3})
+    labels = pd.Series(np.arange(60) // 3, ids[:60])
+    rows = pd.DataFrame({"X": ROWS.permutation(90), "customer": ids, "country": ["FR", "DE", "PE"] * 30})
+    units = scan(table, labels, groups=GroupSource(rows, "country"))
+    same = eb.measure(table, labels).grouped(
+        pd.Series(rows.country.to_numpy(), ids), name="country", prediction=table
+    )
+    found = [one.groupings[0].table(one) for one in (units, same)]
+    assert found[0].equals(found[1])
+    with pytest.raises(
+        eb.DataError, match="table of attributes: records are 'X' or 'rec', which both have ids"
+    ):
+        scan(
+            table,
+            labels,
+            groups=GroupSource(rows.assign(X=rows.X + 7).rename(columns={"customer": "rec"}), "country"),
+        )
+    older = rows[["X", "customer"]][:75]
+    with pytest.raises(eb.DataError, match="frame: records are 'X' or 'customer', which both have ids"):
+        scan(table, labels, frame=pa.dataset.dataset(pa.table(older)))
+    framed = scan(table, labels, frame=pa.dataset.dataset(pa.table(older.assign(X=range(500, 575)))))
+    assert framed.table().equals(eb.measure(table, labels, frame=ids[:75]).table())
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_blanks_at_the_ends_of_clusters_are_told_by_scans_too(source, tmp_path):
+    for k, blank in enumerate((" ", "\t", "\u00a0")):
+        (folder := tmp_path / str(k)).mkdir()
+        frame = pd.DataFrame({"record": list("abcd"), "cluster": ["x1", f"x1{blank}", "x2", "x2"]})
+        for measure in (
+            eb.measure,
+            lambda t, labels, folder=folder: scan(SOURCES[source](t, folder), labels, NAMES),
+        ):
+            with pytest.raises(eb.DataError, match=r"1 of . are there without the blanks at their ends too"):
+                measure(frame, LABELS)
+        padded = frame.assign(cluster=[f"{x.strip()}{blank}" for x in frame.cluster])
+        assert scan(padded, LABELS, NAMES).rows == 4
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -94,15 +94,15 @@ def test_a_comparison_is_that_of_memory(spark):
 
 
 def test_what_is_wrong_is_found(spark):
-    frame = to_spark(spark, pd.DataFrame({"r": ["a", "a", "b"], "c": ["x", "y", None]}))
+    frame = to_spark(spark, pd.DataFrame({"id": ["a", "a", "b"], "c": ["x", "y", None]}))
     with pytest.raises(
-        eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r'"
+        eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'id'"
     ):
         draw(frame, Records(), n=5, seed=1)
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
         scan(frame.dropna(), {"a": "e"})
     with pytest.raises(eb.DataError, match="not float"):
-        scan(frame.selectExpr("CAST(1.5 AS DOUBLE) AS r", "c"), {"a": "e"})
+        scan(frame.selectExpr("CAST(1.5 AS DOUBLE) AS id", "c"), {"a": "e"})
     with pytest.raises(eb.DataError, match="has no column 'recrod'"):
         scan(frame, {"a": "e"}, Columns("recrod", "c"))
     assert not spark.catalog.listTables()

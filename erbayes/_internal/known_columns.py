@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .errors import DataError, Remedy, head
@@ -69,11 +69,6 @@ def join_ids(source: pd.Series, ids: pd.Series) -> pd.Series:
         )
     joined: pd.Series = source + JOIN + ids
     return joined
-
-
-def choose_record(columns: Sequence[Any], record: Any = None) -> Any:
-    """Return the column of records of a table of attributes: that of this name, a known one, or the first."""
-    return record if record in columns else next(iter(find_known(columns, "record")), columns[0])
 
 
 def find_thresholds(columns: Iterable[Any]) -> dict[float, Any]:

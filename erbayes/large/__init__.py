@@ -4,7 +4,8 @@ from .database import Dialect, RunSQL
 from .draw import drawing
 from .duckdb import DuckDB
 from .files import DatabaseTable, Files
-from .prediction import Columns, GroupSource
+from .prediction import GroupSource
+from .reading import Columns
 from .scanning import scan
 
 __all__ = [

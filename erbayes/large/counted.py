@@ -18,17 +18,21 @@ from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering, refuse_nulls
 from ..units.frame import FrameFacts
 from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls
+from ..units.looks import refuse_blanks
 from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import CODED, Database, changed
 from .duckdb import DuckDB
-from .prediction import GroupColumn, Prediction, plain_id, split_pieces
+from .prediction import GroupColumn, Prediction, split_pieces
+from .reading import plain_id
 
 HINTED = 1000
 """Most ids that are looked at for a habit of writing, which shows in few."""
 NONE_TEXTS = {text.strip() for text in NULL_TEXTS} - {"0"}
 """Texts that mean no cluster, in small letters without blanks around them."""
 NONE_INTEGERS = (*NULL_NUMBERS, 2**64 - 1)
+BLANKS = (" ", "\t", "\u00a0")
+"""Blanks that are looked for at the ends of cluster ids."""
 LONGEST = 2 + max(map(len, NONE_TEXTS))
 """Letters of the longest id that can mean no cluster, so that long ids are not put into small letters."""
 
@@ -95,6 +99,29 @@ def refuse_rounded(prediction: Prediction, key: str, column: str, what: str) -> 
     rounded = [text for (text,) in rows if re.search(ROUNDED, text)]
     said = f"{what} ids of the prediction: {{n}} ids are numbers that a spreadsheet rounded, such as"
     refuse_cases(rounded, said, ": export them as text", Remedy.SCANNED_ANY_ID)
+
+
+def write_blank(prediction: Prediction) -> str:
+    """SQL that is true of cluster ids c with a blank at an end, which is a space, a tab or one from HTML."""
+    dialect, conditions = prediction.database.dialect, ["1 = 0"]
+    if prediction.database.kind(prediction.cluster) == "string":
+        for blank in map(dialect.literal, BLANKS):
+            both = ((blank, "'%'"), ("'%'", blank))
+            conditions += [f"c LIKE {dialect.joined.format(dialect.between.join(ends))}" for ends in both]
+    return " OR ".join(conditions)
+
+
+def refuse_blank_ends(prediction: Prediction) -> None:
+    """Refuse cluster ids that are there without the blanks at their ends too, as `refuse_blanks` does."""
+    condition = f"({write_blank(prediction)}) LIMIT {HINTED}"
+    ids = [
+        id
+        for (id,) in prediction.database.rows(f"SELECT DISTINCT c FROM {prediction.table} WHERE {condition}")
+    ]
+    bare = dict.fromkeys(id.strip() for id in ids)
+    there = [id for (id,) in prediction.rows_in("DISTINCT c", "c", bare)]
+    records = [id for (id,) in prediction.rows_in("DISTINCT r", "r", ids)] if ids else []
+    refuse_blanks(pd.Index([*ids, *there]).unique(), "cluster ids of the prediction", pd.Index(records))
 
 
 def write_heading(prediction: Prediction) -> str:
@@ -210,16 +237,19 @@ def count_rows(prediction: Prediction, any_id: bool) -> int:
     ]
     faults = [
         write_heading(prediction),
+        "1 = 0" if any_id else write_blank(prediction),
         *(write_rounded(database, key, column) for _, key, column in rounded),
     ]
     counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
     select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
-    ((total, records, clusters, headings, *suspects),) = database.rows(select)
+    ((total, records, clusters, headings, blanks, *suspects),) = database.rows(select)
     refuse_headings(prediction, int(headings or 0))
     refuse_missing(prediction, int(total), int(records), int(clusters))
     for (what, key, column), number in zip(rounded, suspects, strict=True):
         if number:
             refuse_rounded(prediction, key, column, what)
+    if blanks:
+        refuse_blank_ends(prediction)
     return int(total)
 
 

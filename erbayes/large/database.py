@@ -112,6 +112,10 @@ class Database(Protocol):
         """SQL of a column."""
         return self.dialect.quote(name)
 
+    def look(self, *columns: str) -> list[str]:
+        """Find the kinds of columns without reading all rows, and return those that can be read."""
+        return [*columns]
+
     def use(self, *columns: str) -> None:
         """Prepare the columns that are read: first that of records, then that of clusters."""
         return
@@ -247,12 +251,16 @@ class RunSQLTable(Database):
     def columns(self) -> Sequence[str]:
         return self.source.names
 
-    def use(self, *columns: str) -> None:
+    def look(self, *columns: str) -> list[str]:
         for column in columns:
             # SQLite, MySQL and BigQuery take a quoted name that is no column for a text, but not after a dot
             id = f"q.{self.quote(column)}"
             first = self.rows(f"SELECT {id} FROM {self.table} AS q WHERE {id} IS NOT NULL LIMIT 1")
             self.kinds[column] = _recognise_kind(first[0][0]) if first else None
+        return [*columns]
+
+    def use(self, *columns: str) -> None:
+        self.look(*columns)
         plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
         if plain:
             ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)

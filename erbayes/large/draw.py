@@ -21,7 +21,8 @@ from ..units.units import KnownTotals
 from .counted import count_rows, count_sizes, refuse_duplicates
 from .database import Database
 from .duckdb import DuckDB
-from .prediction import Columns, FrameIds, Prediction, frame_sources, use_columns
+from .prediction import FrameIds, Prediction, frame_sources
+from .reading import Columns, use_columns
 from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from glob import escape, glob, has_magic
 from io import TextIOWrapper
 from itertools import chain
@@ -259,17 +261,26 @@ class FilesTable(DuckTable):
         if self.headings:
             # statements would take longer to parse it again than to read a table
             self.table = self.keep(f"SELECT {', '.join(map(self.quote, columns))} FROM {self.reader}")
-        if self.headings or len(self.paths) == 1:
-            return
-        types = {}
-        for path in self.paths:
-            described = self.rows(f"DESCRIBE SELECT * FROM {_write_reader('.parquet', [path], False)}")
-            types[path] = {name.lower(): family(type) for name, type, *_ in described}
         for column in columns:
-            files = {of[column.lower()]: file for file, of in types.items() if column.lower() in of}
-            if len(files) > 1:
+            if len(files := self._list_types(column)) > 1:
                 said = ", ".join(f"{type} in {Path(file).name}" for type, file in files.items())
                 raise DataError(f"column {column!r} of the prediction is {said}: bring all files to one type")
+
+    def look(self, *columns: str) -> list[str]:
+        return [column for column in columns if len(self._list_types(column)) <= 1]
+
+    def _list_types(self, column: str) -> dict[str, str]:
+        """Return the types of a column of several Parquet files, each with a file that has it."""
+        return {of[column.lower()]: file for file, of in self._types.items() if column.lower() in of}
+
+    @cached_property
+    def _types(self) -> dict[str, dict[str, str]]:
+        """The types of the columns of each of several Parquet files."""
+        types = dict[str, dict[str, str]]()
+        for path in () if self.headings or len(self.paths) == 1 else self.paths:
+            described = self.rows(f"DESCRIBE SELECT * FROM {_write_reader('.parquet', [path], False)}")
+            types[path] = {name.lower(): family(type) for name, type, *_ in described}
+        return types
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,25 +383,40 @@ class FrameTable(DuckTable):
                 f"DuckDB relation, a Spark DataFrame or RunSQL{hint_at_polars(source)}"
             )
         self.source = source
+        self.arrays: dict[str, Any] = {}
         names = source.columns if isinstance(source, pd.DataFrame) else source.column_names
         self.first = [str(c) for c in names]
 
-    def use(self, *columns: str) -> None:
-        frame, arrays = self.source, {}
+    def look(self, *columns: str) -> list[str]:
+        readable = []
         for name in columns:
-            if (times := self.first.count(name)) > 1:
-                raise DataError(f"the prediction has {times} columns {name!r}")
-            in_pandas = isinstance(frame, pd.DataFrame)
-            column = frame.iloc[:, self.first.index(name)] if in_pandas else frame[name]
+            with suppress(DataError):  # of columns that nobody may need
+                self._convert(name)
+                readable.append(name)
+        if readable:
+            self.use(*readable)
+        return readable
+
+    def use(self, *columns: str) -> None:
+        self.table = f"frame_{uuid4().hex}"
+        self.connection.register(self.table, pa.table({name: self._convert(name) for name in columns}))
+        self.describe(columns)
+
+    def _convert(self, name: str) -> Any:
+        """Return a column as Arrow has it, which is converted once."""
+        if (times := self.first.count(name)) > 1:
+            raise DataError(f"the prediction has {times} columns {name!r}")
+        frame = self.source
+        if name not in self.arrays and not isinstance(frame, pd.DataFrame):
+            self.arrays[name] = frame[name]
+        elif name not in self.arrays:
             try:
-                arrays[name] = _convert_column(column) if in_pandas else column
+                self.arrays[name] = _convert_column(frame.iloc[:, self.first.index(name)])
             except (pa.ArrowException, UnicodeEncodeError) as error:
                 raise DataError(
                     f"column {name!r} of the prediction must be all strings or all integers: {error}"
                 ) from error
-        self.table = f"frame_{uuid4().hex}"
-        self.connection.register(self.table, pa.table(arrays))
-        self.describe(columns)
+        return self.arrays[name]
 
 
 def _convert_column(column: pd.Series) -> pa.Array:

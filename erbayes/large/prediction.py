@@ -1,8 +1,8 @@
-"""A prediction as SQL: its columns, on the records of a frame or of others, with columns of groups."""
+"""A prediction as SQL: on the records of a frame or of others, with columns of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -10,111 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, Remedy, head, need
-from .._internal.known_columns import choose_record, find_known
-from .._internal.tables import INDEX, refuse_names, separator_hint
+from .._internal.errors import DataError, head, need
+from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts, frame_ids, refuse_outside
 from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind
 from ..units.lookup import same_kind
+from ..units.reading import Near
 from ..units.units import Units
 from .database import Database, changed, refuse_unlike
+from .reading import LOOKED_UP, find_scanned, plain_id
 from .sources import has_own_database, lies_elsewhere
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of a prediction that are read, and how its ids are taken.
-
-    Parameters
-    ----------
-    record, cluster : str, optional
-        Columns of record and cluster ids; by default the only two of a table. If predictions are a mapping of
-        names to sources, `cluster` may be one too, of names to columns.
-    any_id : bool
-        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean none
-        (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from erbayes.large import scan
-    >>> table = pd.DataFrame({"id": [1, 2], "old": ["a", "b"], "new": ["c", "c"]})
-    >>> scan(table, {1: "x", 2: "x"}, Columns("id", "new")).columns
-    ('id', 'new')
-    """
-
-    record: str | None = None
-    cluster: str | Mapping[str, str | None] | None = None
-    any_id: bool = False
-
-    def cluster_of(self, name: str) -> str | None:
-        """Return the column of clusters of a prediction."""
-        return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
-
-
-def use_columns(
-    database: Database, record: str | None, clusters: Sequence[str | None], others: tuple[str, ...] = ()
-) -> tuple[str, list[str]]:
-    """Choose the columns of records and clusters, prepare these and others, and refuse ids of other types.
-
-    Ids that are unique inside their source alone become one id with it.
-    """
-    named = [cluster for cluster in clusters if cluster is not None]
-    pairs = [
-        chosen_columns(database, record, cluster, (*others, *(c for c in named if c != cluster)))
-        for cluster in clusters
-    ]
-    chosen = list(dict.fromkeys([pairs[0][0], *(cluster for _, cluster in pairs)]))
-    sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
-    database.use(*dict.fromkeys([*chosen, *others, *sources]))
-    for source in sources:
-        id, origin = database.id(chosen[0]), database.value(source)
-        several = f"SELECT 1 AS a FROM {database.table} GROUP BY {id} HAVING MIN({origin}) < MAX({origin})"
-        if database.rows(f"SELECT COUNT(*) FROM ({several}) AS t")[0][0]:
-            database.join_source(chosen[0], source)
-    for column in chosen:
-        if (kind := database.kind(column)) not in {"string", "integer", None}:
-            what = "record" if column == chosen[0] else "cluster"
-            raise DataError(
-                f"{what} ids of the prediction must be all strings or all integers, not {kind}; convert them "
-                "to text where they lie"
-            )
-    return chosen[0], [cluster for _, cluster in pairs]
-
-
-def chosen_columns(
-    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...] = ()
-) -> tuple[str, str]:
-    """Return the columns of records and of clusters: those named, or the only two that are not."""
-    columns = database.columns()
-    free = [c for c in columns if c not in {*others, record, cluster}]
-    known = {meaning: find_known(free, meaning) for meaning in ("record", "cluster")}
-    record, cluster = (
-        known[meaning][0] if name is None and len(known[meaning]) == 1 else name
-        for meaning, name in (("record", record), ("cluster", cluster))
-    )
-    named = [c for c in (record, cluster, *others) if c is not None]
-    remedy = Remedy.SCANNED_COLUMNS
-    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), remedy)
-    refuse_names(named, columns or named, "the prediction", choices)
-    missing = [record, cluster].count(None)
-    unnamed = [c for c in columns if c not in named and c not in database.by_folder]
-    if missing and len(unnamed) > missing:
-        raise DataError(f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
-    rest = iter(unnamed)
-    record, cluster = (name if name is not None else next(rest, None) for name in (record, cluster))
-    if record is None or cluster is None:
-        index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
-        raise DataError(
-            "the prediction needs a column of records and one of clusters"
-            + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
-            + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
-            remedy,
-        )
-    return record, cluster
-
 
 NO_FURTHER: Mapping[str, str] = MappingProxyType({})
 
@@ -166,33 +73,41 @@ class Prediction:
         shown = [end for end in dict.fromkeys(ends) if end is not None]
         return f", such as where {column!r} is {head(shown)}" if shown else ""
 
+    def find(self, near: Near | None) -> pd.Index | None:
+        """Return the records among the ids of columns of another file."""
+        if near is None:
+            return None
+        known = self.database.kind(self.record)
+        some = [key for key in near.keys.values() if known in {None, kind(key)}]
+        found = {id for key in some for (id,) in self.rows_in("DISTINCT r", "r", key.tolist())}
+        records: pd.Index = pd.Index([*found], name=self.record)
+        return records
+
+    def near(self) -> Near:
+        """Return some records, by which those of a second table are found."""
+        ids = self.database.rows(f"SELECT r FROM {self.table} WHERE r IS NOT NULL LIMIT {LOOKED_UP}")
+        return Near({self.record: pd.Index([plain_id(id) for (id,) in ids])})
+
     def refuse_another_kind(self, labels: Clustering) -> None:
         """Refuse labelled records whose ids are of another type than those of the prediction."""
         labelled = kind(labels.records)
         same_kind(self.database.kind(self.record) or labelled, labelled)
 
 
-def plain_id(id: Any) -> Any:
-    """Return an id as text or as an integer, since drivers return some integers as decimals."""
-    if isinstance(id, str):
-        return id
-    if id != int(id):
-        raise DataError(f"ids of the prediction must be all strings or all integers, not {id}")
-    return int(id)
-
-
 @dataclass(frozen=True, slots=True)
 class FrameIds:
-    """Record ids of a frame: SQL of distinct ids r in a table, their `Database.kind` and their number."""
+    """Record ids of a frame: SQL of ids r in a table, their column, `Database.kind` and distinct number."""
 
     ids: str
+    column: str
     kind: str | None
     count: int
 
     @classmethod
-    def of(cls, database: Database, record: str | None) -> FrameIds:
-        """Take the ids from the column `record` of a table, or from its first."""
-        column = choose_record(database.columns(), record)
+    def of(cls, database: Database, record: str | None, labels: pd.Index | None = None) -> FrameIds:
+        """Take the ids from the column `record` of a table, or from that which has labelled records."""
+        near = None if labels is None else Near({labels.name: labels})
+        column = find_scanned(database, record, near, "frame")
         database.use(column)
         ids = f"(SELECT {database.id(column)} AS r FROM {database.table}) AS p"
         ((rows, present, count),) = database.rows(f"SELECT COUNT(*), COUNT(r), COUNT(DISTINCT r) FROM {ids}")
@@ -200,7 +115,7 @@ class FrameIds:
             raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")
         if not rows:
             raise DataError("the frame holds no record")
-        return cls(f"SELECT r FROM {ids}", database.kind(column), int(count))
+        return cls(f"SELECT r FROM {ids}", column, database.kind(column), int(count))
 
     def restrict(self, prediction: Prediction) -> Prediction:
         """Return the prediction on the records of the frame."""
@@ -251,7 +166,7 @@ class GroupSource:
     Parameters
     ----------
     source : as in `scan`, without a database of its own
-        A table of records. Their ids are in the column called as in the prediction, or else in the first.
+        A table of records. Their column is called as in the prediction, or has ids of it.
     group : str
         The column of groups.
 
@@ -310,15 +225,13 @@ class GroupColumn:
             ) from error
 
     @classmethod
-    def of_second(cls, attributes: Database, name: str, record: str | None, kind: str | None) -> GroupColumn:
-        """Take a column of a second table of records whose ids are of a `kind`."""
-        columns = attributes.columns()
-        refuse_names([name], columns, "the table of attributes")
-        ids = choose_record(columns, None if record == name else record)
-        if ids == name:
-            raise DataError(f"{name!r} is the column of the table of attributes that has the ids of records")
+    def of_second(cls, attributes: Database, name: str, record: str | None, near: Near) -> GroupColumn:
+        """Take a column of a second table of records, of which some are near."""
+        refuse_names([name], attributes.columns(), "the table of attributes")
+        named = None if record == name else record
+        ids = find_scanned(attributes, named, near, "table of attributes", (name,))
         attributes.use(ids, name)
-        refuse_unlike(kind, attributes.kind(ids), "table of attributes")
+        refuse_unlike(kind(near.first), attributes.kind(ids), "table of attributes")
         column = cls.of(attributes, name)
         rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values

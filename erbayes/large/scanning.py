@@ -18,14 +18,17 @@ import pandas as pd
 
 from .._internal.errors import DataError, Remedy, need
 from .._internal.policies import Missing
+from ..units.columns import find_near
 from ..units.frame import FrameFacts
 from ..units.measuring import need_policy, sampled_labels
+from ..units.reading import Near
 from ..units.shared import Overlap, Overlaps, Pairs
 from ..units.units import KnownTotals
 from .counted import Place, Scanned, count_rows, count_sizes, count_units, refuse_duplicates
 from .database import Database
 from .duckdb import DuckDB
-from .prediction import Columns, FrameIds, GroupColumn, GroupSource, Prediction, frame_sources, use_columns
+from .prediction import FrameIds, GroupColumn, GroupSource, Prediction, frame_sources
+from .reading import Columns, use_columns
 from .sources import has_own_database, identify, opened
 
 EMBEDDED = DuckDB()
@@ -58,12 +61,13 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         sources of one database restricts them to the records that they share: labelled records that some of
         them do not have are left out.
     columns : Columns
-        Columns of the source; by default its only two.
+        Columns of the source; by default they are found by names, labels and values, as in memory.
     labels, blocks, missing
         As in `erbayes.measure`.
     frame : record ids, an older prediction, path, `Files`, `DatabaseTable` or dataset, optional
         As in `erbayes.measure`. The ids of a file, a table or a dataset are in its column `columns.record`,
-        or else in its first. A source with a database of its own takes none: scan a view of its records.
+        or else in that which has labelled records. A source with a database of its own takes none: scan a
+        view of its records.
     groups : str or GroupSource, optional
         Column with the group of each record, for `erbayes.by_domain(sample, groups)`, in the source (the
         first of several) or in a second table. Totals of groups are then known. If records have no group,
@@ -103,7 +107,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     # a mapping is judged on common records in any case
     common = several and missing in (Missing.COMMON, Missing.COMMON.value)
     missing = need_policy(Missing.ERROR if common else missing)
-    labels = sampled_labels(labels)
+    near = find_near(labels)
     sources = dict(source) if several else {"": source}
     of_frame = frame_sources(frame, sources.values())
     further = [*of_frame, *_list_attributes(groups, sources.values())]
@@ -112,10 +116,12 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     with opened([*once.values(), *further], database) as tables:
         of_place, others = dict(zip(once, tables, strict=False)), tables[len(once) :]
         named = {name: of_place[place] for name, place in places.items()}
-        predictions, column = _select(named, columns, groups, others[-1:])
+        predictions, column = _select(named, columns, groups, others[-1:], near)
+        wide = len(getattr(labels, "columns", ())) > 2
+        labels = sampled_labels(labels, next(iter(predictions.values())).find(near) if wide else None)
         for prediction in predictions.values():
             prediction.refuse_another_kind(labels)
-        ids = FrameIds.of(others[0], columns.record) if of_frame else None
+        ids = FrameIds.of(others[0], columns.record, labels.records) if of_frame else None
         if ids is not None:
             ids.refuse_outside(next(iter(predictions.values())), labels)
         counts = {name: _Count.of(p, name, ids, columns.any_id) for name, p in predictions.items()}
@@ -124,7 +130,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
             if any(count.rows != before[name].rows for name, count in counts.items()):
                 missing = Missing.OMIT
         all_places = [
-            Place(sources[name], (p.record, p.cluster), frame, columns.record, database)
+            Place(sources[name], (p.record, p.cluster), frame, None if ids is None else ids.column, database)
             for name, p in predictions.items()
         ]
         place_of = {
@@ -161,7 +167,11 @@ def _list_attributes(groups: str | GroupSource | None, sources: Iterable[Any]) -
 
 
 def _select(
-    tables: Mapping[str, Database], columns: Columns, groups: str | GroupSource | None, second: list[Database]
+    tables: Mapping[str, Database],
+    columns: Columns,
+    groups: str | GroupSource | None,
+    second: list[Database],
+    near: Near | None,
 ) -> tuple[dict[str, Prediction], GroupColumn | None]:
     """Select the columns of each table, and the column of groups of the first or of a second table."""
     in_table = groups if isinstance(groups, str) else None
@@ -170,7 +180,8 @@ def _select(
         names = [name for name in tables if tables[name] is table]
         # the groups of the first prediction serve all, whether others have them too or not
         further = () if in_table is None or table is not first else (in_table,)
-        record, clusters = use_columns(table, columns.record, [*map(columns.cluster_of, names)], further)
+        of_names = [*map(columns.cluster_of, names)]
+        record, clusters = use_columns(table, columns.record, of_names, further, near)
         chosen |= {name: (record, cluster) for name, cluster in zip(names, clusters, strict=True)}
     record, _ = chosen[next(iter(tables))]
     column = None
@@ -179,7 +190,8 @@ def _select(
     elif groups is not None:
         name, of_records = (groups, record) if isinstance(groups, str) else (groups.group, columns.record)
         place = copy(first) if isinstance(groups, str) else second[0]
-        column = GroupColumn.of_second(place, name, of_records, first.kind(record))
+        records = Prediction.of(first, chosen[next(iter(tables))]).near()
+        column = GroupColumn.of_second(place, name, of_records, records)
     key = {} if column is None or column.second is not None else {"g": column.key}
     return {name: Prediction.of(table, chosen[name], key) for name, table in tables.items()}, column
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from .._internal.arrays import EXACT, FloatArray
 from .._internal.errors import DataError, Sentence, head
-from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
 from ..metrics.statistics import Statistic, list_comparisons, statistics_of
 from ..units.clustering import Clustering
@@ -30,7 +29,8 @@ from ..units.features import (
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
-from .prediction import Prediction, plain_id, use_columns
+from .prediction import Prediction
+from .reading import find_scanned, plain_id, use_columns
 from .scanning import EMBEDDED
 from .sources import has_own_database, opened
 
@@ -251,7 +251,8 @@ def _join_attributes(
     refuse_names(needed, columns or needed, "the table of attributes")
     use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
     if holder is not table:
-        ids = choose_record(columns)
+        near = Prediction.of(table, (record, cluster)).near()
+        ids = find_scanned(holder, None, near, "table of attributes", needed)
         holder.use(ids, *needed)
         refuse_unlike(table.kind(record), holder.kind(ids), "attributes")
     further = {"g": "''" if by is None else f"CAST({holder.quote(by)} AS {holder.dialect.text})"}

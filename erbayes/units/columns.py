@@ -60,8 +60,7 @@ def read_prediction(
     DataError
         If no reading is possible, or two that give other clusters.
     """
-    if all(NUMBER.fullmatch(str(c)) and isinstance(c, str) for c in table.columns) and len(table.columns):
-        raise DataError(f"the first line of the {what} is {head(table.columns)}: it must name the columns")
+    refuse_numbers(list(table.columns), what)
     remedy = Remedy.SCORE if named.links else Remedy.COLUMNS
     remedies = dict.fromkeys(named.columns, remedy)
     refuse_names(named.columns, list(table.columns), f"the table of the {what}", remedies)
@@ -72,6 +71,12 @@ def read_prediction(
     if not readings:
         raise explain_columns(evidence)
     return settle(readings, near.listed if near else None)
+
+
+def refuse_numbers(columns: Sequence[Any], what: str) -> None:
+    """Refuse a table whose first line is a record."""
+    if columns and all(isinstance(c, str) and NUMBER.fullmatch(c) for c in columns):
+        raise DataError(f"the first line of the {what} is {head(columns)}: it must name the columns")
 
 
 def find_keys(table: pd.DataFrame, record: Any = None) -> Near | None:
@@ -177,8 +182,8 @@ def _pick_among(e: ColumnFacts, free: Sequence[Any], groups: Sequence[Any]) -> A
     if e.named.record is not None or len(free) < 2:
         return e.named.record if e.named.record is not None else next(iter(free), None)
     named, near = find_known(free, "record"), e.near
-    fits = [c for c in free if near and e.has_ids(c)]
-    fits = [c for c in fits if near and c in near.keys] or fits
+    fits = [c for c in free if near and c in near.keys and e.has_ids(c)]
+    fits = fits or [c for c in free if near and e.has_ids(c)]
     pool = fits or named or list(free)
     numbered = all(e.counts_rows(c, in_order=False) for c in pool)
     evidence: list[Callable[[Any], bool]] = [

@@ -1,0 +1,223 @@
+"""Which columns of a table in a database have records and clusters, by the rules of tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.errors import DataError, Remedy, head
+from .._internal.known_columns import find_known
+from .._internal.tables import INDEX, refuse_names, separator_hint
+from ..units.columns import list_readings, pick_record, refuse_numbers
+from ..units.evidence import ColumnFacts
+from ..units.facts import find_readable
+from ..units.reading import Named, Near
+from .database import Database
+
+LOOKED_UP = 100
+"""Rows of a table that are looked at, and ids of another file that are looked up in a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a prediction that are read, and how its ids are taken.
+
+    Parameters
+    ----------
+    record, cluster : str, optional
+        Columns of record and cluster ids; by default they are found as `erbayes.Clustering.of` does. If
+        predictions are a mapping of names to sources, `cluster` may be one too, of names to columns.
+    any_id : bool
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean none
+        (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from erbayes.large import scan
+    >>> table = pd.DataFrame({"id": [1, 2], "old": ["a", "b"], "new": ["c", "c"]})
+    >>> scan(table, {1: "x", 2: "x"}, Columns("id", "new")).columns
+    ('id', 'new')
+    """
+
+    record: str | None = None
+    cluster: str | Mapping[str, str | None] | None = None
+    any_id: bool = False
+
+    def cluster_of(self, name: str) -> str | None:
+        """Return the column of clusters of a prediction."""
+        return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScannedFacts(ColumnFacts):
+    """Facts of the columns of a table in a database: its first rows, which can only refute, and SQL."""
+
+    database: Database
+
+    @classmethod
+    def of(
+        cls, database: Database, named: Named, near: Near | None, what: str, others: Sequence[str] = ()
+    ) -> ScannedFacts:
+        """Read the first rows of all columns but others, and but those that folders give."""
+        known = {c for meaning in ("record", "cluster") for c in find_known(database.columns(), meaning)}
+        known |= {*named.columns} | ({*near.keys} if near else set())
+        columns = [c for c in database.columns() if c in known or c not in {*others, *database.by_folder}]
+        readable = database.look(*columns)
+        if lost := [c for c in columns if c not in readable and (c in known or len(columns) == 2)]:
+            database.use(*lost)  # which says why they cannot be read
+        rows = pd.DataFrame()
+        if readable:
+            select = f"SELECT {', '.join(map(database.value, readable))} FROM {database.table}"
+            rows = database.fetched(f"{select} LIMIT {LOOKED_UP}", readable)
+        return cls(rows, named, near, what=what, database=database)
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether the first rows are all rows."""
+        return len(self.table) < LOOKED_UP
+
+    @property
+    def _rows(self) -> str:
+        return self.database.table
+
+    @property
+    def usable(self) -> list[Any]:
+        return find_readable(self.table)
+
+    def has_ids(self, column: Any) -> bool:
+        # a name that both files have needs no look at the ids, which are looked up later
+        shared = [c for c in self.table.columns if self.near and c in self.near.keys]
+        return shared == [column] or super().has_ids(column)
+
+    def is_unique(self, column: Any) -> bool:
+        if not super().is_unique(column) or self._has_all:
+            return super().is_unique(column)
+        id = self.database.id(column)
+        ((rows, distinct),) = self.database.rows(f"SELECT COUNT(*), COUNT(DISTINCT {id}) FROM {self._rows}")
+        return bool(rows == distinct)
+
+    def is_constant(self, column: Any) -> bool:
+        if not super().is_constant(column) or self._has_all:
+            return super().is_constant(column)
+        x = self.database.value(column)
+        ((least, most),) = self.database.rows(f"SELECT MIN({x}), MAX({x}) FROM {self._rows}")
+        return bool(least == most)
+
+    def counts_rows(self, column: Any, in_order: bool = True) -> bool:
+        """Return whether a column counts rows in any order, since a database has none."""
+        if self._has_all:
+            return super().counts_rows(column, in_order=False)
+        if self.numbers(column) is None or self.has_decimals(column) or not self.is_unique(column):
+            return False
+        x = self.database.number(column)
+        ((least, most, rows),) = self.database.rows(f"SELECT MIN({x}), MAX({x}), COUNT(*) FROM {self._rows}")
+        return least in (0, 1) and bool(most - least + 1 == rows)
+
+    def find(self, column: Any, group: Any, ids: pd.Index) -> pd.Index:
+        found = self._look_up(column, ids, *(self.usable if group is None else [group]))
+        return pd.Index([found.get(id) for id in ids], dtype=object)
+
+    def _kind(self, column: Any) -> str:
+        return self.database.kind(column) or super()._kind(column)
+
+    def _share(self, column: Any, ids: pd.Index) -> float:
+        some = ids[np.unique(np.linspace(0, len(ids) - 1, LOOKED_UP).astype(int))]
+        return len(self._look_up(column, some)) / len(some)
+
+    def _look_up(self, column: Any, ids: pd.Index, *others: Any) -> dict[Any, str]:
+        """Return the values of other columns, as text, where a column has an id."""
+        id = self.database.id(column)
+        select = f"SELECT DISTINCT {', '.join([id, *map(self.database.value, others)])} FROM {self._rows}"
+        return {plain_id(id): str(values) for id, *values in self.database.rows_in(select, id, ids.tolist())}
+
+
+def find_scanned(
+    database: Database, record: str | None, near: Near | None, what: str, others: Sequence[str] = ()
+) -> Any:
+    """Return the column of records of a table of attributes or of a frame, that of a name if it is there."""
+    if record in database.columns():
+        return record
+    facts = ScannedFacts.of(database, Named(), near, what, others)
+    if not facts.usable:
+        raise DataError(f"the {what} needs a column of ids; it has {head(database.columns()) or 'none'}")
+    return pick_record(facts, [])
+
+
+def use_columns(
+    database: Database,
+    record: str | None,
+    clusters: Sequence[str | None],
+    others: tuple[str, ...] = (),
+    near: Near | None = None,
+) -> tuple[str, list[str]]:
+    """Choose the columns of records and clusters, prepare these and others, and refuse ids of other types.
+
+    Ids that are unique inside their source alone become one id with it.
+    """
+    named = [cluster for cluster in clusters if cluster is not None]
+    pairs = [
+        _choose_columns(database, record, cluster, (*others, *(c for c in named if c != cluster)), near)
+        for cluster in clusters
+    ]
+    chosen = list(dict.fromkeys([pairs[0][0], *(cluster for _, cluster in pairs)]))
+    sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
+    database.use(*dict.fromkeys([*chosen, *others, *sources]))
+    for source in sources:
+        id, origin = database.id(chosen[0]), database.value(source)
+        several = f"SELECT 1 AS a FROM {database.table} GROUP BY {id} HAVING MIN({origin}) < MAX({origin})"
+        if database.rows(f"SELECT COUNT(*) FROM ({several}) AS t")[0][0]:
+            database.join_source(chosen[0], source)
+    for column in chosen:
+        if (kind := database.kind(column)) not in {"string", "integer", None}:
+            what = "record" if column == chosen[0] else "cluster"
+            raise DataError(
+                f"{what} ids of the prediction must be all strings or all integers, not {kind}; convert them "
+                "to text where they lie"
+            )
+    return chosen[0], [cluster for _, cluster in pairs]
+
+
+def _choose_columns(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...], near: Near | None
+) -> tuple[str, str]:
+    """Return the columns of records and of clusters, by what is said, by the other file and by values."""
+    columns, remedy = database.columns(), Remedy.SCANNED_COLUMNS
+    said = [c for c in (record, cluster) if c is not None]
+    refuse_names([*said, *others], columns or [*said, *others], "the prediction", dict.fromkeys(said, remedy))
+    if record is not None and cluster is not None:
+        return record, cluster
+    if columns:
+        refuse_numbers(columns, "prediction")
+        named = Named(record=record, cluster=cluster, links=False)
+        facts = ScannedFacts.of(database, named, near, "prediction", others)
+        free = [c for c in facts.usable if c not in facts.sources]
+        if len(facts.clusters) == 1 and len(facts.usable) > 1:
+            return pick_record(facts, facts.clusters), facts.clusters[0]
+        if not facts.clusters and (readings := list_readings(facts)):
+            return readings[0].ids[0], readings[0].other
+        if len(free) == 2:  # whose repeated ids are counted later
+            record = pick_record(facts, facts.clusters)
+            return next((record, c) for c in free if c != record)
+        if len(free) > 2:
+            raise DataError(f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
+    index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
+    raise DataError(
+        "the prediction needs a column of records and one of clusters"
+        + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
+        + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
+        remedy,
+    )
+
+
+def plain_id(id: Any) -> Any:
+    """Return an id as text or as an integer, since drivers return some integers as decimals."""
+    if isinstance(id, str):
+        return id
+    if id != int(id):
+        raise DataError(f"ids of the prediction must be all strings or all integers, not {id}")
+    return int(id)
