@@ -309,7 +309,7 @@ def test_every_command_has_the_kind_of_interval(folder):
     planned = json.loads(
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
     )["estimates"]
-    designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
+    designs = designs_of(sample)
     needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).table(0.05)
     assert [r["n"] for r in planned] == needed["n"].tolist()
     assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).table(0.05)["n"].tolist()
@@ -771,15 +771,21 @@ def test_report_leaves_the_old_page_where_it_fails(folder):
     assert (folder / "report.html").read_text(encoding="utf-8") == "old"
 
 
+def designs_of(pilot):
+    """The designs of a plan: the default of `draw`, and uniform ones."""
+    column = eb.labels.Multipurpose().column(pilot.units.known)
+    uniform = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
+    return {"multipurpose": eb.design.ByPredictedSize(column)} | uniform
+
+
 def test_plan(folder):
     args = "plan p.csv l.parquet --design uniform-clusters --half-width 0.04 --level 0.9 --per-unit 4 --per-record 0.5 --format json".split()
     shown = run(*args)
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
-    planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, eb.metrics.DEFAULT_METRICS, planned, cost=lambda size: 4 + size / 2).table(
-        0.04, 0.9
-    )
+    wanted = forecast(
+        pilot, eb.metrics.DEFAULT_METRICS, designs_of(pilot), cost=lambda size: 4 + size / 2
+    ).table(0.04, 0.9)
     for found, row in zip(json.loads(shown.stdout)["estimates"], wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)["estimates"][:1]
@@ -788,7 +794,7 @@ def test_plan(folder):
     assert "a half width of 2 says nothing: write 0.02 for 2 points" in refused(*args[:6], "2")
     assert "'--half-width': write a number; 2% is 0.02" in refused(*args[:6], "2%")
     few = (*args[:6], "0.001", "-m", "entities")
-    records, units = json.loads(run(*few, "--format", "json").stdout)["estimates"]
+    _, records, units = json.loads(run(*few, "--format", "json").stdout)["estimates"]
     # records of which each entity counts once come near a census, and units drawn again and again do not
     assert records["n"] > 0 and units["n"] is None and "do not reach its half width" in units["reason"]
     rest = PRED.drop(LABELS.index[:1])

@@ -237,7 +237,7 @@ def test_the_shell_prints_null_and_why(tmp_path):
     assert isinstance(rows[0]["estimate"], float)
     call = ["plan", *call[1:], "--half-width", "0.1"]
     rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)["estimates"]
-    assert [row["reason"] for row in rows] == ["", EMPTY] * 2
+    assert [row["reason"] for row in rows] == ["", EMPTY] * 3
     assert [rows[1][c] for c in ("n", "n_low", "n_high", "cost")] == [None] * 4
     assert isinstance(rows[0]["n"], int)
     assert EMPTY in CliRunner().invoke(app, call).stdout

@@ -8,7 +8,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .analyses import MetricOptions
-from .drawing import DesignName
+from .drawing import DesignName, PlanName
 from .inputs import One
 from .lazily import calibration, pd, plans
 from .options import command, message, option, say, saying_alarms
@@ -29,11 +29,11 @@ def plan_command(
 ) -> None:
     """Plan how many units to label, from a pilot.
 
-    LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
-    replacement. If LABELS is a folder whose records were drawn by predicted size (multipurpose,
-    predicted-links), the plan has rows for its own design too. n is a number of draws that is enough
-    with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
-    cost is the expected one. A unit that is drawn twice is labelled once.
+    LABELS is the pilot, drawn by --design. The plan is for records by the default of erbayes draw, and for
+    uniform draws of records and of units, all with replacement; of a folder of predicted-links, for its own
+    design too. n is a number of draws that is enough with probability .8, since a pilot leaves it uncertain;
+    n_low and n_high bound the likely number. The cost is the expected one. A unit that is drawn twice is
+    labelled once.
 
     \b
     Examples: a unit takes four minutes, each of its records half a minute more
@@ -60,11 +60,14 @@ def plan_command(
 
 
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
-    """Return the designs to plan for, by name: the uniform ones, and that of a folder by predicted size."""
-    designs: dict[str, Planned] = {
-        DesignName.UNIFORM_RECORDS.value: eb.design.UniformRecords(),
-        DesignName.UNIFORM_CLUSTERS.value: eb.design.UniformClusters(),
-    }
+    """Return the designs to plan for, by name: the default of draw, uniform ones, and that of a folder."""
+    designs: dict[str, Planned] = {}
+    known = pilot.units.known
+    if known is not None and known.singletons and pilot.units.by_entity:
+        column = plans.Multipurpose().column(known)
+        designs[PlanName.MULTIPURPOSE.value] = eb.design.ByPredictedSize(column)
+    designs[DesignName.UNIFORM_RECORDS.value] = eb.design.UniformRecords()
+    designs[DesignName.UNIFORM_CLUSTERS.value] = eb.design.UniformClusters()
     if inputs.returned is not None:
         design = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
