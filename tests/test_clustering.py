@@ -218,7 +218,7 @@ def test_no_pairs():
 
 @pytest.mark.parametrize("kind", [lambda t: t, pl.DataFrame])
 def test_columns_are_not_chosen_by_position(kind):
-    table = kind(pd.DataFrame({"key": ["a", "b"], "annotator": ["x", "y"], "who": ["e", "e"]}))
+    table = kind(pd.DataFrame({"key": ["a", "b"], "annotator": ["x", "x"], "who": ["e", "e"]}))
     with pytest.raises(
         eb.DataError,
         match=r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
@@ -287,3 +287,33 @@ def test_a_frame_of_an_old_polars_is_told_the_version():
             with pytest.raises(eb.DataError, match=f"(not|cannot scan a) {name}") as refusal:
                 door(of(module, name))
             assert (hint in str(refusal.value)) == hinted
+
+
+def test_groups_of_records_are_clusters():
+    """dedupe's partition, networkx' components and a mapping; records in no group are alone."""
+    groups, ids = [{"a", "b"}, {"c"}, set()], list("abcd")
+    dedupe = [(("a", "b"), (0.9, 0.8)), (("c",), (1.0,))]
+    for given in (groups, iter(groups), dedupe, [np.array(["a", "b"]), ("c",)]):
+        found = Clustering.from_groups(given, records=ids)
+        together = dict(zip(found.records, found.codes, strict=True))
+        assert sorted(found.sizes.tolist()) == [1, 1, 2] and together["a"] == together["b"]
+        assert set(found.clusters) <= set(ids)
+    named = Clustering.from_groups({"Ann": [1, 2], "Bo": [3]})
+    assert named.clusters.tolist() == ["Ann", "Bo"] and named.sizes.tolist() == [2, 1]
+    assert Clustering.from_groups([("a", "b"), ("c", "d")]).sizes.tolist() == [2, 2]
+    for wrong, said in (
+        (lambda: Clustering.from_groups([["a", "b"], ["b"]]), "1 duplicates, such as 'b'"),
+        (lambda: Clustering.from_groups(["ab", "c"]), "a group is a collection of record ids, not 'ab'"),
+        (
+            lambda: Clustering.from_groups([["a"]], records=["b"]),
+            "1 of 1 records in the groups are not among",
+        ),
+        (lambda: Clustering.from_groups({"d": ["a"]}, records=ids), "1 records in no group have the name of"),
+        (
+            lambda: Clustering.of({"x": ["a", "b"]}),
+            "list objects: of groups of records, Clustering.from_groups",
+        ),
+        (lambda: Clustering.of(groups), "of groups of records Clustering.from_groups"),
+    ):
+        with pytest.raises(eb.DataError, match=said):
+            wrong()

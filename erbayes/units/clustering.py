@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray, label_components
-from .._internal.errors import DataError, Remedy, number, refuse_cases
+from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import need_table
 from .columns import read_prediction, read_records
 from .ids import are_listed, as_index, find_nulls, ids, kind, list_null_ids, refuse_no_records
@@ -106,6 +106,16 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     return listed, position
 
 
+def _list_members(group: Any, what: str) -> list[Any]:
+    """Return the ids of a group, which may be a pair of ids and scores of dedupe."""
+    if isinstance(group, str) or not isinstance(group, Iterable):
+        raise DataError(f"{what}: a group is a collection of record ids, not {head([group])}")
+    members = list(group)
+    if len(members) == 2 and isinstance(members[0], tuple):
+        members = list(members[0])
+    return members
+
+
 RECORDS = Named(links=False)
 """What a call of `Clustering.of` says of a table."""
 
@@ -178,7 +188,7 @@ class Clustering:
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         else:
             said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table (of pairs, "
-            said += "Clustering.from_pairs makes clusters)"
+            said += "Clustering.from_pairs makes clusters, and of groups of records Clustering.from_groups)"
             groups = "entity" if what == "labels" else "cluster"
             frame = need_table(memberships, said)
             reading = read_prediction(frame, RECORDS, near, groups=groups, what=what)
@@ -279,6 +289,51 @@ class Clustering:
         named = Named(links=True, score=score, threshold=threshold, one_list=True)
         reading = read_prediction(frame, named, Near.all_of(listed), what=what)
         return cls.read(reading, listed, any_id=any_id)
+
+    @classmethod
+    def from_groups(
+        cls, groups: Any, *, records: Any = None, what: str = "groups", any_id: bool = False
+    ) -> Clustering:
+        """Make a clustering of groups of records, each with the id of its first record.
+
+        Parameters
+        ----------
+        groups : iterable of groups, or mapping of names to groups
+            Each group is a list, set or tuple of record ids, as networkx' `connected_components` returns
+            them; or a pair of ids and scores, as dedupe's `partition` does. A mapping names the clusters.
+        records : sequence of ids or table, optional
+            All records. Those in no group become clusters of one record. By default all are in a group.
+        what, any_id
+            As in `of`.
+
+        Raises
+        ------
+        DataError
+            A group that is no collection of ids, or a record in two groups.
+
+        Examples
+        --------
+        >>> Clustering.from_groups([{"a", "b"}, {"c"}], records=["a", "b", "c", "d"]).sizes
+        array([2, 1, 1])
+        >>> partition = [(("a", "b"), (0.9, 0.8)), (("c",), (1.0,))]
+        >>> Clustering.from_groups(partition).sizes
+        array([2, 1])
+        """
+        named = groups if isinstance(groups, Mapping) else None
+        each = [_list_members(group, what) for group in (groups if named is None else named.values())]
+        found = ids([id for group in each for id in group], f"record ids of the {what}", any_id=any_id)
+        heads = [group[0] if group else None for group in each] if named is None else list(named)
+        cluster = [name for name, group in zip(heads, each, strict=True) for _ in group]
+        if not found.is_unique:
+            raise explain_repeats(pd.Series(found), pd.Series(cluster), what, named=True)
+        alone = found[:0]
+        if records is not None:
+            listed, position = list_all_records(read_records(records, what), found, what)
+            alone = listed.delete(position)
+            refuse_cases(
+                alone[alone.isin(heads)], f"{what}: {{n}} records in no group have the name of one, such as"
+            )
+        return cls.of(pd.Series([*cluster, *alone], [*found, *alone]), what, any_id=any_id)
 
     @cached_property
     def sizes(self) -> IntArray:

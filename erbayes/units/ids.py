@@ -106,6 +106,8 @@ def _describe_other_kind(index: pd.Index) -> str:
     types = {type(id).__name__ for id in index} if known == "mixed" else set()
     if types == {"tuple"}:
         return "tuple objects: of pairs of records, Clustering.from_pairs makes clusters"
+    if types <= {"list", "set", "frozenset", "ndarray"} and types:
+        return f"{types.pop()} objects: of groups of records, Clustering.from_groups makes clusters"
     return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else known
 
 
