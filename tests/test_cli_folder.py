@@ -213,6 +213,26 @@ def test_every_command_takes_a_folder(files, command):
     assert run(*command.split()).exit_code in ((0, 3) if command.startswith("check") else (0,))
 
 
+def test_the_uniform_records_of_a_folder_are_taken_by_their_design(files):
+    labelled(design="multipurpose")
+    shown = done("estimate", "p.csv", "f", "--design", "uniform-records", "-m", "b3-recall", "-f", "json")
+    part = read_folder("f").drawn.uniform()
+    assert part.n < 40 and f"note: {part.n} of 40 draws are a sample of uniform records" in shown.stderr
+    labels = TRUE[TRUE.isin(TRUE[part.table["record"]])]
+    wanted = eb.estimate(PRED, labels, eb.UniformRecords(TRUE[part.table["record"]].tolist()), "b3-recall")
+    (found,) = json.loads(shown.stdout)["estimates"]
+    assert found["estimate"] == pytest.approx(wanted.estimate[0], rel=1e-12)
+    returned = read_labels("f").uniform()
+    assert set(returned.labels.index) == set(labels.index) and type(returned.design()) is eb.UniformRecords
+    # another prediction needs no chances of the one that was drawn from
+    done("estimate", "q.csv", "f", "--design", "uniform-records", "-m", "b3-recall")
+    labelled_links = ("--design", "predicted-links", "--output", "links")
+    done(*DRAW, *labelled_links)
+    fill(read_folder("links"), TRUE)
+    said = "draws by LinkEnds leave no sample of uniform records"
+    assert said in refused("estimate", "p.csv", "links", "--design", "uniform-records")
+
+
 @pytest.mark.parametrize("options", ["--design uniform-clusters", "--drawn p.csv", "--entity e", "--draws 3"])
 def test_a_folder_has_its_design(files, options):
     labelled()
@@ -739,6 +759,10 @@ def test_side_by_side_shows_the_engines_that_can(files):
     assert any(alarm["text"].startswith(said) for alarm in found["alarms"])
     alone = refused("estimate", "f", "--engine", "size-model")
     assert "Labels.uniform() (--design uniform-records)" in alone
+    alone = run(
+        "estimate", "f", "--design", "uniform-records", "--engine", "size-model", "-m", "f1", "-f", "json"
+    )
+    assert [row["method"] for row in json.loads(alone.stdout)["estimates"]] == ["size-model"]
 
 
 def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):

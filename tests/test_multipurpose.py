@@ -11,6 +11,7 @@ import erbayes as eb
 from erbayes import labels as sa
 from erbayes._internal.errors import Grade
 from erbayes.design.predicted import draws_records
+from erbayes.engine.diagnostics import _explain_balance as explain_balance
 from erbayes.labels.drawing.plans import PLANS, chances, say_expected
 from erbayes.labels.drawing.source import InMemory
 from erbayes.study import populations as sim
@@ -198,6 +199,21 @@ def test_a_sample_out_of_balance_says_which_clusters_it_has_too_few_of(weights, 
         assert f" records in clusters of {size}, the prediction holds 400), and its metrics" in alarm
         assert alarm.endswith("; label more draws (of a folder: erbayes draw --more N FOLDER).")
         assert ("is not the population that was sampled" in alarm) is not compared
+
+
+def test_the_size_of_which_records_are_missing_is_where_most_of_them_are():
+    """Of sizes 1, 2, 9 and 30, the sample has the right share of 2 and 9, and too many or too few of 30."""
+    size = np.repeat([1, 2, 9, 30], [300, 150, 40, 10])  # 300, 300, 360 and 300 records
+    pred = pd.Series(np.repeat(np.arange(500), size))
+    weight = np.repeat([7.5, 5.0, 4.0, 1.0], [300, 150, 40, 10])
+    for singles, giants, said in ((2, 10, "1 or fewer"), (40, 1, "30 or more")):
+        first = [*range(singles), *range(300, 330), *range(450, 460), *range(490, 490 + giants)]
+        design = eb.KnownWeights({i: weight[i] for i in first}, first)
+        sample = eb.Sample(eb.measure(pred, pred[pred.isin(first)]), design)
+        alarm = explain_balance(sample, giants > 1)
+        share = weight[first] * size[first]
+        found = share[size[first] == (1 if giants > 1 else 30)].sum() * 1260 / share.sum()
+        assert f"(it estimates {found:,.0f} records in clusters of {said}, the prediction holds 300)" in alarm
 
 
 def test_draws_of_records_show_what_a_heap_is():

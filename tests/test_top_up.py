@@ -153,3 +153,19 @@ def test_entities_of_both_folders_are_united(old, new):
 def test_contradictions_are_named(old, new, named):
     with pytest.raises(eb.DataError, match=named):
         unite(entities(**old), entities(**new), BEFORE, NOW, "f and g")
+
+
+def test_a_folder_by_the_default_is_topped_up_by_its_uniform_records(releases):
+    """Only the draws that are of uniform records count, so that the chances of entities are known."""
+    done("draw", "old.csv", "--n", 60, "--seed", 3, "--output", "f")
+    done("draw", "new.csv", "--n", 30, "--seed", 3, "--output", "more", "--top-up", "f")
+    for folder in ("f", "more"):
+        fill(read_folder(folder), TRUE)
+    part, added = read_folder("f").drawn.uniform().table, read_folder("more").drawn.table
+    assert len(part) < 60
+    draws = [TRUE[table["record"]].to_numpy() for table in (part, added)]
+    labels = TRUE[TRUE.isin(np.concatenate(draws))]
+    design = eb.top_up(labels, (OLD.index, draws[0]), (PRED.index, draws[1]))
+    wanted = eb.estimate(PRED, labels, design, "pairwise-recall")
+    (found,) = json.loads(done("estimate", "more", *METRIC, "--format", "json").stdout)["estimates"]
+    assert found["estimate"] == pytest.approx(wanted.estimate[0], rel=1e-9)
