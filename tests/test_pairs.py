@@ -1,5 +1,6 @@
 """Labelled pairs: drawing, estimates and limits, against enumeration, loops and solvers that share no code with them."""
 
+import re
 import warnings
 from fractions import Fraction
 from itertools import combinations, product
@@ -340,14 +341,76 @@ class TestEstimates:
         edges, records = random_edges(3, N=400, E=600, values=500)
         drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[300, 0])
         same = np.where(np.arange(60) % 2, "y", "N ").astype(object)
-        same[:7] = "?"
+        same[:5] = "?"
         found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
-        without = eb.pairs.estimate(edges, drawn.assign(same=same)[7:], records=records)
-        pd.testing.assert_frame_equal(found.table(), without.table())
+        without = eb.pairs.estimate(edges, drawn.assign(same=same)[5:], records=records)
+        pd.testing.assert_frame_equal(found.table().drop(columns=["worst", "best"]), without.table())
         bands = found.bands()
-        assert bands.cannot_tell.sum() == 7 and bands.labelled.sum() == 53
+        assert bands.cannot_tell.sum() == 5 and bands.labelled.sum() == 55
         (note,) = found.alarms()
-        assert note.grade.value == "note" and note.startswith("7 of 60 answers are 'cannot tell'")
+        assert note.grade.value == "note" and note.startswith("5 of 60 answers are 'cannot tell'")
+
+    def test_undecided_pairs_are_all_wrong_or_all_right_in_the_worst_cases(self):
+        """Ends are those of answers that say so: n or y for precision, and against or for the threshold."""
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw_pairs(edges, 120, records=records, seed=1, bands=[400, 300, 0])
+        same = np.where(np.arange(120) % 5, "y", "n").astype(object)
+        same[::9] = "?"
+        unknown, strict = same == "?", (drawn["band"] >= 300).to_numpy()
+
+        def judge(above, below):
+            said = np.where(unknown, np.where(strict, above, below), same)
+            return eb.pairs.estimate(edges, drawn.assign(same=said), records=records)
+
+        found = judge("?", "?").table([300])
+        (P, R), lower, upper = found.index, "lower", "upper"
+        for row, end, column, case in (
+            (P, "worst", lower, ("n", "n")),
+            (P, "best", upper, ("y", "y")),
+            (R, "worst", lower, ("n", "y")),
+            (R, "best", upper, ("y", "n")),
+        ):
+            assert found.loc[row, end] == judge(*case).table([300]).loc[row, column]
+        assert (found["worst"] < found["lower"]).all() and (found["best"] > found["upper"]).all()
+
+    @pytest.mark.parametrize(("unknown", "grade"), [(11, "note"), (13, "fault")])
+    def test_from_a_tenth_of_undecided_pairs_on_worst_and_best_are_quoted(self, unknown, grade):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw_pairs(edges, 120, records=records, seed=1, bands=[0])
+        same = np.array(["y"] * 120, dtype=object)
+        same[:unknown] = "?"
+        found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
+        (alarm,) = found.alarms()
+        assert alarm.grade.value == grade
+        assert ("quote the range from worst to best" in alarm) is (grade == "fault")
+
+    @pytest.mark.parametrize("bands", [[0], [300, 0]])
+    def test_a_check_never_holds_by_answers_that_were_left_out(self, bands):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn, said = eb.pairs.draw_pairs(edges, 200, records=records, seed=1, bands=bands), set()
+
+        def check(same, least):
+            return eb.pairs.estimate(edges, drawn.assign(same=same), records=records).check(0, least)
+
+        for unknown, least in product((0, 30, 60), (0.5, 0.6, 0.8, 0.85, 0.9, 0.995)):
+            same = np.where(np.arange(200) % 25, "y", "n").astype(object)
+            same[1 : 2 * unknown + 1 : 2] = "?"
+            found = check(same, least)
+            wrong, right = (check(np.where(same == "?", word, same), least) for word in "ny")
+            assert found.interval[0].tolist() == [wrong.interval[0, 0], right.interval[0, 1]]
+            decided = {"holds": wrong, "fails": right}.get(found.verdict.value)
+            assert decided is None or decided.verdict is found.verdict
+            decisive = found.verdict.value == "open" and right.verdict.value == "holds"
+            told = re.match(r"(\d+) undecided pairs decide: it holds if (\d+) of them", found.reasons[0])
+            assert (told is not None) is decisive
+            if told is not None and bands == [0]:  # where each pair weighs the same
+                assert int(told[1]) == unknown
+                for number, verdict in ((int(told[2]), "holds"), (int(told[2]) - 1, "open")):
+                    some = same.copy()
+                    some[np.flatnonzero(same == "?")[:number]] = "y"
+                    assert check(np.where(some == "?", "n", some), least).verdict.value == verdict
+            said.add((found.verdict.value, decisive))
+        assert said >= {("holds", False), ("open", True), ("fails", False)}
 
     @pytest.mark.parametrize(("false", "doubted"), [(0, False), (1, True), (7, True), (8, False)])
     def test_few_right_answers_that_stand_for_most_right_pairs_raise_an_alarm(self, false, doubted):

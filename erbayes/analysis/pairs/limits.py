@@ -50,12 +50,21 @@ NONE = Estimate(np.nan, np.nan, np.nan, np.nan)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairStrata:
-    """Numbers of all, labelled and right pairs of each stratum, (S,), and which are above the threshold."""
+    """Numbers of all, labelled and right pairs of each stratum, (S,), and which are above the threshold.
+
+    `undecided`: pairs that nobody could decide, which are not among the labelled.
+    """
 
     pairs: FloatArray
     labelled: FloatArray
     right: FloatArray
     above: BoolArray
+    undecided: FloatArray | float = 0.0
+
+    def decide(self, above: FloatArray | float, below: FloatArray | float) -> PairStrata:
+        """Return strata whose undecided pairs are decided, of which shares above and below are right."""
+        right = self.right + self.undecided * np.where(self.above, above, below)
+        return PairStrata(self.pairs, self.labelled + self.undecided, right, self.above)
 
     @property
     def share(self) -> FloatArray:
