@@ -125,7 +125,7 @@ def ends(file: Path, samples: int) -> pd.DataFrame:
             with warnings.catch_warnings(), compiled(), patched():
                 warnings.simplefilter("ignore")
                 fit = fast(sample, model, draws=400, rng=i)
-                found = {"model": fit.apply(PR).interval(), "first": fit.recommended(PR).interval()}
+                found = {"model": fit.apply(PR).interval(), "first": fit.estimate(PR).interval()}
             for kind, bounds in found.items():
                 for metric, true, (lower, upper) in zip(PR, truth, bounds, strict=True):
                     cell = {"population": name, "plan": plan, "repetition": i, "without": variant}

@@ -100,9 +100,9 @@ def judge(name: str, samples: int) -> pd.DataFrame:
         seen = read_as_capped(sample, fit.evidence, fit.population, fit.seed)
         found = {
             "closed form": eb.engine.taylor(sample, PR).apply(PR).interval(),
-            "before": replace(fit, capped=None).recommended(PR).interval(),
-            "before looks": fit.recommended(PR).interval(),
-            "after looks": replace(fit, capped=seen).recommended(PR).interval(),
+            "before": replace(fit, capped=None).estimate(PR).interval(),
+            "before looks": fit.estimate(PR).interval(),
+            "after looks": replace(fit, capped=seen).estimate(PR).interval(),
         }
         for what, ends in found.items():
             for metric, (lower, upper), value in zip(PR, ends, truth, strict=True):

@@ -439,7 +439,7 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
             results = {
                 MODEL: fit.apply(METRICS),
                 "default": taylor(sample, METRICS).apply(METRICS),
-                POOL: fit.pooled(METRICS),
+                POOL: fit.estimate(METRICS, 0.65),
             }
             for estimator, result in results.items():
                 figures = zip(METRICS, truth, result.estimate, result.interval(), strict=True)

@@ -3,9 +3,9 @@
     python benchmarks/heavy_tails_picture.py [--run] [--samples 40]
 
 95 % intervals of pairwise precision and recall from 100 draws of records and of entities: on the twelve
-populations on which the pool was judged (`SET_ASIDE` of bayes_pool.py), and on the eight whose predicted
+populations on which the average was judged (`SET_ASIDE` of bayes_pool.py), and on the eight whose predicted
 sizes have a heap (`HEAPS` of heaps.py, before any look at a cluster). All were written down before any fit.
-Intervals are those of the closed form, of the pool, of `engine="size model"` and of the posterior alone, by
+Intervals are those of the closed form, of `engine="size model"` and of the posterior alone, by
 one fit per sample. --run writes heavy-tails-picture.csv anew, from which the picture is drawn.
 """
 
@@ -53,8 +53,7 @@ def run(samples: int) -> pd.DataFrame:
                 fit = fast(sample, draws=1000, rng=i)
                 results = {
                     "closed form": ClosedForm()(sample, PR),
-                    "pool": fit.pooled(PR),
-                    "size model": fit.recommended(PR),
+                    "size model": fit.estimate(PR),
                     "posterior": replace(fit, capped=None).apply(PR),
                 }
             for kind, result in results.items():
@@ -68,7 +67,7 @@ def run(samples: int) -> pd.DataFrame:
     return runs.groupby(keys, sort=False).mean().assign(samples=samples).reset_index()
 
 
-KINDS = {"closed form": "default", "pool": "pool", "posterior": "size model"}
+KINDS = {"closed form": "default", "size model": "size model", "posterior": "posterior"}
 """Intervals that are drawn, with their names on the page."""
 
 

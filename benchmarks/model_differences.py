@@ -1,11 +1,11 @@
-"""Differences of two predictions by a size model: draws of the model, the closed form, and their pool.
+"""Differences of two predictions by a size model: draws of the model, the closed form, and their average.
 
     python benchmarks/model_differences.py FILE [--samples 40] [--only WORD]
 
 The ends of 95 % intervals of the new less the old prediction's pairwise precision (P) and recall (R), from
 100 uniform records and 100 uniform entities: by gains less losses of the closed form, by posterior draws in
-the order of their true links, by an average of both, by their span, and as `erbayes.compare` prints them with
-the engine "size model". FILE keeps the ends as CSV, and cells that it has are not done again. Populations
+the order of their true links, by their span, and as `erbayes.compare` prints them with the engine "size
+model", an average of both. FILE keeps the ends as CSV, and cells that it has are not done again. Populations
 were written down before any difference was judged on them.
 """
 
@@ -13,7 +13,9 @@ import argparse
 import warnings
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,13 +28,12 @@ from erbayes._internal.arrays import IntArray
 from erbayes.analysis.comparison import compare_counted
 from erbayes.bayes import Modelled, compiled
 from erbayes.design.contract import Design
-from erbayes.engine.pool import MODEL, PooledDifferences
 from erbayes.units import Units
 from erbayes.units.shared import Overlaps
 
 RECORDS, DRAWS, POSTERIOR = 40_000, 100, 400
 CELL = ["design", "metric", "population"]
-WAYS = ("closed form", "draws", "average", "span", "quoted")
+WAYS = ("closed form", "draws", "span", "quoted")
 Errors = tuple[sim.Mechanism, ...]
 
 
@@ -99,12 +100,11 @@ def find_ends(
         overlaps = Overlaps.of(clusterings, labelled.index)
         compared = compare_counted(taken, design, PR, overlaps, Modelled(draws=POSTERIOR), seed)
         moved = compared.subtract("old", "new")
-    assert isinstance(moved, PooledDifferences)
-    closed, draws = moved.closed.interval(), moved.posterior.interval()
+    assert moved.other is not None
+    closed, draws = moved.other.interval(), replace(moved, other=None).interval()
     widest = np.stack([np.minimum(closed, draws)[:, 0], np.maximum(closed, draws)[:, 1]], axis=-1)
-    pool = MODEL * draws + (1 - MODEL) * closed
-    found = {"metric": [m.name for m in PR], "spans": moved.spans}
-    for way, ends in zip(WAYS, (closed, draws, pool, widest, moved.interval()), strict=True):
+    found: dict[str, Any] = {"metric": [m.name for m in PR]}
+    for way, ends in zip(WAYS, (closed, draws, widest, moved.interval()), strict=True):
         found |= {f"{way} lower": ends[:, 0], f"{way} upper": ends[:, 1]}
     return pd.DataFrame(found)
 

@@ -23,7 +23,7 @@ from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, taylor
 from erbayes.labels import Records
-from erbayes.metrics import Normal
+from erbayes.metrics import Estimates
 from erbayes.study import Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -41,7 +41,7 @@ class Printed:
     batched: ClassVar[bool] = True
     precision: m.Metric = m.P_block
 
-    def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Normal:
+    def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Estimates:
         theirs = [self.precision if metric is m.P_block else metric for metric in metrics]
         return taylor(sample.with_repeats, theirs).apply(theirs)
 

@@ -168,7 +168,7 @@ def shares(some: eb.Sample) -> np.ndarray:
     return links * OF_LINKS + records * OF_RECORDS
 
 
-def allow(fit: m.Normal, share: np.ndarray | float) -> m.Normal:
+def allow(fit: m.Estimates, share: np.ndarray | float) -> m.Estimates:
     """Return estimates that allow for other shares out of reach."""
     return replace(fit, unseen=replace(fit.unseen, unreached_share=share))
 

@@ -24,7 +24,7 @@ from erbayes._internal.arrays import FloatArray, IntArray
 from erbayes.design.sample import Batch
 from erbayes.metrics.columns import ClusterSum
 from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
-from erbayes.metrics.uncertain import Normal
+from erbayes.metrics.uncertain import Estimates
 from erbayes.units import Units
 
 METRICS = resolve_metrics([*DEFAULT_METRICS, "cluster-precision"])
@@ -88,7 +88,7 @@ def draw_units(design: Any, units: Units, shape: tuple[int, int], rng: np.random
     return np.stack([owner[rng.permutation(len(owner))[: shape[1]]] for _ in range(shape[0])])
 
 
-def judge(fit: Normal, truth: FloatArray) -> FloatArray:
+def judge(fit: Estimates, truth: FloatArray) -> FloatArray:
     """Return interval scores and whether intervals cover, (2, samples, metrics)."""
     low, high = np.moveaxis(fit.interval(), -1, 0)
     missed = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)

@@ -10,7 +10,7 @@ def closed(mean, cov, df=np.inf, support=(0.0, 1.0), names="xyzuvwst", **unseen)
     """Return estimates of one range, of which a single one has a variance in place of a covariance."""
     mean = np.atleast_1d(np.array(mean, dtype=float))
     k = len(mean)
-    return eb.metrics.Normal(
+    return eb.metrics.Estimates(
         names=tuple(names[:k]),
         mean=mean,
         cov=np.reshape(cov, (k, k)),

@@ -292,17 +292,22 @@ def census_of_two(prediction, by):
     return sim.Population.of(prediction, by).value(m.b3_recall)
 
 
+def allow(found, **allowances):
+    """Estimates with other allowances."""
+    return replace(found, unseen=replace(found.unseen, **allowances))
+
+
 def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
-    found = replace(helped(TRUTH, [m.pairwise_recall, m.b3_recall]), skew=np.zeros((2, 2)))
-    assert (found.between.sum(axis=1) > 0).all() and (np.ptp(found.between, axis=1) > 0).all()
-    assert found.between.sum(axis=1).max() > 0.01
+    found = allow(helped(TRUTH, [m.pairwise_recall, m.b3_recall]), skew=np.zeros((2, 2)))
+    assert (found.unseen.between.sum(axis=1) > 0).all() and (np.ptp(found.unseen.between, axis=1) > 0).all()
+    assert found.unseen.between.sum(axis=1).max() > 0.01
     for kind in (eb.intervals.WALD, eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
         for level in (0.3, 0.95):
             bounds = found.interval(level, kind)
-            for j, (down, up) in enumerate(found.between):
+            for j, (down, up) in enumerate(found.unseen.between):
                 variance = found.cov[j, j] - (down + up) ** 2 / 12
                 ends = [
-                    eb.metrics.Normal(
+                    eb.metrics.Estimates(
                         names=("x",),
                         mean=found.mean[j : j + 1] + shift,
                         cov=np.array([[variance]]),
@@ -321,13 +326,13 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
 @pytest.mark.parametrize("between", [True, False])
 def test_an_end_is_further_away_on_the_side_of_the_skew(between):
     """By Johnson's modified t statistic: (x̄ - μ + g/6 + g (x̄ - μ)²/(3 s²))/s, with g the skew, is ±z."""
-    found = replace(helped(TRUTH), skew=np.zeros((2, 2)))
+    found = allow(helped(TRUTH), skew=np.zeros((2, 2)))
     if not between:
-        found = replace(found, between=np.zeros((2, 2)))
+        found = allow(found, between=np.zeros((2, 2)))
     for level in (0.5, 0.95):
         straight = found.interval(level, eb.intervals.WALD)
         for g in ([0.001, 0.0], [0.0, 0.001], [0.002, 0.001]):
-            skewed = replace(found, skew=np.array([g, [0.0, 0.0]])).interval(level, eb.intervals.WALD)
+            skewed = allow(found, skew=np.array([g, [0.0, 0.0]])).interval(level, eb.intervals.WALD)
             z = norm.ppf((1 + level) / 2)
             down, up = (x / 6 + x * z**2 / 3 for x in g)  # at a distance of z standard errors
             np.testing.assert_allclose((skewed - straight)[0], [-down, up], atol=1e-12)
@@ -545,18 +550,20 @@ def test_the_variance_and_the_skew_by_hand():
         left, fit = d - weight * e, engine.Taylor()(sample, [m.pairwise_recall])
         pseudo, third = (wholly_wrong(fit.unseen.reach[0], d, weight, power) for power in (2, 3))
         plain = 30 / 29 * np.sum(left**2)
-        rest = pseudo + found.between[0].sum() ** 2 / 12
+        rest = pseudo + found.unseen.between[0].sum() ** 2 / 12
         np.testing.assert_allclose(found.cov[0, 0], plain + rest, rtol=1e-6)
         ends = pseudo_ends(fit.unseen.reach[0], d, weight)
         np.testing.assert_allclose(np.sum(ends**3) / 2, third)
         moments = np.sqrt(30 / 29) ** 3 * np.sum(left**3) * np.array([-1, 1]) + ends**3 / 2
-        np.testing.assert_allclose(found.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
+        np.testing.assert_allclose(found.unseen.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
         np.testing.assert_array_equal(found.df, fit.df)
         remaining = np.sqrt(left @ left / (d @ d))
         np.testing.assert_allclose(found.unseen.reach[0], fit.unseen.reach[0] * remaining, rtol=1e-9)
         reference = counted.reference(m.pairwise_recall, counted.position(sample.units))
         (low, high), likely = reference.range, reference.likely(weight)
-        np.testing.assert_allclose(found.between[0], [weight * (likely - low), weight * (high - likely)])
+        np.testing.assert_allclose(
+            found.unseen.between[0], [weight * (likely - low), weight * (high - likely)]
+        )
         below += weight < 1
     assert below
 
@@ -577,19 +584,23 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     for j, metric in enumerate(metrics):
         effect = fit_sample(sample, metrics).effects[:, j]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
-        np.testing.assert_allclose(found.cov[j, j], pseudo + found.between[j].sum() ** 2 / 12, rtol=1e-9)
+        np.testing.assert_allclose(
+            found.cov[j, j], pseudo + found.unseen.between[j].sum() ** 2 / 12, rtol=1e-9
+        )
     # an entity that counts once has weight 1/π, and pseudo-draws are of the share of entities not yet seen
     missed = (1 - TRUTH.value_counts()[SAMPLE.units.ids].to_numpy() / len(TRUTH)) ** len(DRAWS)
     weight = 1 / (1 - missed)
     share = np.sum(weight**2) / weight.sum() ** 2 * np.sqrt(np.sum(missed * weight) / weight.sum())
     plain, found = engine.Taylor()(SAMPLE, metrics[:1]), helped(TRUTH, metrics[:1])
     pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(SAMPLE, metrics[:1]).effects[:, 0], share=share)
-    np.testing.assert_allclose(found.cov[0, 0], pseudo + found.between[0].sum() ** 2 / 12, rtol=1e-9)
+    np.testing.assert_allclose(found.cov[0, 0], pseudo + found.unseen.between[0].sum() ** 2 / 12, rtol=1e-9)
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
     both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)
     pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
-    np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.diag(found.cov), pseudo + found.unseen.between.sum(axis=1) ** 2 / 12, rtol=1e-9
+    )
 
 
 def test_pseudo_draws_move_the_control_by_its_weight():
@@ -641,13 +652,13 @@ def test_pseudo_draws_of_the_default_fade_with_what_is_left():
 def test_a_metric_without_help_is_the_default():
     plain, found = engine.Taylor()(SAMPLE, (*PR, m.inverse_purity)), helped(USELESS, (*PR, m.inverse_purity))
     assert not found.weights.any() and not found.equivalent_labels.any()
-    assert found.notes[:2] == ("the gain is not clear",) * 2
-    assert found.notes[2] == "'largest_piece' is no sum over records"
+    assert found.unassisted[:2] == ("the gain is not clear",) * 2
+    assert found.unassisted[2] == "'largest_piece' is no sum over records"
     np.testing.assert_allclose(found.mean, plain.mean)
     np.testing.assert_array_equal(found.cov, plain.cov)
     np.testing.assert_allclose(found.interval(), plain.interval())
     table = found.table()
-    assert table["note"].tolist() == list(found.notes) and table["correlation"].isna().all()
+    assert table["note"].tolist() == list(found.unassisted) and table["correlation"].isna().all()
 
 
 def test_the_prediction_itself_is_named():
@@ -661,7 +672,7 @@ def test_the_prediction_itself_is_named():
     columns = ["estimate", "lower", "upper"]
     pd.testing.assert_frame_equal(found.table()[columns], default.table()[columns])
     np.testing.assert_array_equal(found.cov, default.cov)
-    assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
+    assert set(found.unassisted) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
     (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).alarms
     assert said.startswith(alarm)
@@ -678,10 +689,10 @@ def test_few_draws_and_a_census_are_the_default():
     labels = TRUTH[TRUTH < 6]
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
     found = eb.auxiliary.Assisted(second(labels=labels))(sample, [m.b3_recall])
-    assert found.notes == ("6 draws are fewer than 10",)
+    assert found.unassisted == ("6 draws are fewer than 10",)
     everyone = eb.UniformClusters(population=TRUTH.nunique())
     found = eb.assisted(PREDICTION, TRUTH, everyone, PR, by=GOOD)
-    assert set(found.notes) == {"the sample holds every unit"} and (found.sd == 0).all()
+    assert set(found.unassisted) == {"the sample holds every unit"} and (found.sd == 0).all()
 
 
 def test_the_table_tells_the_gain():

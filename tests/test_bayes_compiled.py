@@ -78,11 +78,10 @@ def asked(monkeypatch):
     [
         (bayes.Modelled(), 250),
         (bayes.Modelled(draws=700), 700),
-        (bayes.PooledModel(), 250),
-        (bayes.PooledModel(bayes.Modelled(draws=700)), 700),
+        (bayes.Modelled(weight=1), 250),
         (eb.engine.Estimator(bayes.Modelled(), EqualTailed()), 250),
         ("size model", 250),
-        ("pool", 250),
+        ("posterior", 250),
     ],
 )
 def test_a_study_compiles_and_asks_for_few_draws(estimator, draws, asked):
@@ -92,7 +91,7 @@ def test_a_study_compiles_and_asks_for_few_draws(estimator, draws, asked):
 
 
 def test_the_advised_engine_of_a_study_has_few_draws_too(asked, monkeypatch):
-    chosen = bayes.PooledModel(), "because"
+    chosen = bayes.Modelled(), "because"
     monkeypatch.setattr("erbayes.engine.named.choose_engine", lambda sample, metrics: chosen)
     for advised in (Advised(), Advised().for_study()):
         with pytest.raises(eb.DataError, match="no fit"):

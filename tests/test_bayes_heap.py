@@ -1,5 +1,7 @@
 """The reading of a heap as a cap, in fits of a size model: which draws have it, and what they are without it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,8 +14,8 @@ from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes import fit as fits
 from erbayes.bayes.heap import _draw_shape
+from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.named import choose_engine
-from erbayes.engine.pool import MIXED, POOLED
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study import populations as sim
 from erbayes.units.heap import Heap
@@ -24,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
 ]
 P, R, F = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1
+KINDS = ["80 % equal-tailed, 20 % Beta", f"{MIXED} 95 % equal-tailed, 5 % Beta"]
 CAP = 40
 
 
@@ -94,8 +97,11 @@ def test_draws_are_those_without_the_reading_in_all_but_its_share(fitted, units,
     assert np.array_equal(mixed[..., 0], before[..., 0])
     assert np.array_equal(mixed[~one.capped.cut], before[~one.capped.cut])
     assert (mixed[one.capped.cut][:, 1] != before[one.capped.cut][:, 1]).mean() > 0.99
-    assert np.array_equal(one.recommended([P]).values, plain.recommended([P]).values)
-    assert one.recommended([P, R, F]).origin == ("", MIXED, MIXED)
+    assert np.array_equal(one.estimate([P]).interval(), plain.estimate([P]).interval())
+    found = one.estimate([P, R, F])
+    assert found.origin == ("", MIXED, MIXED)
+    # the closed form has its fifth in the quarter of the draws that do not cut
+    np.testing.assert_allclose(found.weight, [0.8, 0.95, 0.95])
 
 
 def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
@@ -103,7 +109,7 @@ def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
     joint = bayes.Modelled(draws=400).paired([one, one], [P, R], 1)
     assert joint.origin == ("", MIXED) * 2
     table = joint.part([2, 3]).table()
-    assert table.kind.to_list() == ["equal-tailed", f"{MIXED} quantiles"]
+    assert table.kind.to_list() == KINDS
     assert not any("either entities" in a for a in eb.alarms(one, [P, R], table))
     low, high = table.loc[R.name, ["lower", "upper"]]
     before = fitted[0].apply(R).interval()[0]
@@ -112,32 +118,26 @@ def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
 
 def test_other_kinds_are_mixed_too(fitted):
     kind = HighestDensity()
-    found = fitted[None].recommended([P, R])
-    assert found.table(kind=kind).kind.to_list() == ["HDI", f"{MIXED} HDI"]
+    found = fitted[None].estimate([P, R])
+    assert found.table(kind=kind).kind.to_list() == [name.replace("equal-tailed", "HDI") for name in KINDS]
     printed = found.table(kind=kind)
     assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], printed))
 
 
 def test_the_explanation_has_the_interval_of_the_table(fitted):
     for fit in fitted.values():
-        row, posterior = fit[R], fit.apply(R).interval()[0]
-        said = f"{row.lower:.3f} to {row.upper:.3f}"
-        assert said in fit.explain()
-        assert (f"closed form's, {said}" in fit.explain()) == (
-            fit.recommended(R).origin == (POOLED,) or not np.array_equal(posterior, [row.lower, row.upper])
-        )
+        assert f"share of the closed form it is {fit[R].lower:.3f} to {fit[R].upper:.3f}" in fit.explain()
 
 
 def test_looks_choose_between_today_and_the_cap(fitted):
     none, five = fitted[0], fitted[5]
-    today = none._uncapped
-    for ask in ("recommended", "pooled", "apply"):
+    today = replace(none, capped=None)
+    for ask in ("estimate", "apply"):
         at, before = (getattr(fit, ask)([P, R]).interval() for fit in (none, today))
         assert np.array_equal(at, before)
-    assert MIXED not in none.recommended([R]).origin and "In 0 % of the posterior draws" in none.explain()
-    assert five.capped.cut.all()
-    for ask in ("recommended", "pooled"):
-        assert np.array_equal(getattr(five, ask)([R]).values, five.apply([R]).values)
+    assert MIXED not in none.estimate([R]).origin and "In 0 % of the posterior draws" in none.explain()
+    assert five.capped.cut.all() and five.estimate([R]).weight == 1
+    assert np.array_equal(five.estimate([R]).interval(), five.apply([R]).interval())
     low, high = five.apply([R]).interval()[0]
     assert high < today.apply([R]).interval()[0, 1] and low > 0
 
@@ -145,7 +145,7 @@ def test_looks_choose_between_today_and_the_cap(fitted):
 def test_common_links_stay_and_recall_is_coherent(fitted):
     for fit in fitted.values():
         common, true = fit.total(m.columns.COMMON_LINKS), fit.total(m.columns.TRUE_LINKS)
-        assert np.array_equal(common, fit._uncapped.total(m.columns.COMMON_LINKS))
+        assert np.array_equal(common, replace(fit, capped=None).total(m.columns.COMMON_LINKS))
         assert (common <= true * (1 + 1e-12)).all()
         assert fit.apply([R]).values[..., 0] == pytest.approx(common / true)
 
@@ -159,7 +159,7 @@ def test_the_fit_says_which_reading_its_draws_have(fitted):
     assert not any("cuts" in alarm for alarm in fitted[0].alarms)
     assert "In 75 % of the posterior draws of recall" in fitted[None].explain()
     table = fitted[None].table(metrics=[P, R])
-    assert table.kind.to_list() == ["equal-tailed", f"{MIXED} quantiles"]
+    assert table.kind.to_list() == KINDS
     assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], table))
     assert set(fitted[None].models().reset_index().metric) == {P.name, R.name}
 
@@ -167,9 +167,8 @@ def test_the_fit_says_which_reading_its_draws_have(fitted):
 def test_the_advised_engine_allows_for_a_cap(units):
     sample = eb.Sample(units, eb.UniformClusters())
     engine, why = choose_engine(sample, [P, R])
-    assert type(engine).__name__ == "PooledModel" and "heap" in why
-    found = engine(sample, [P, R], 1)
-    assert found.origin == (POOLED, MIXED)
+    assert type(engine).__name__ == "Modelled" and "heap" in why
+    assert engine(sample, [P, R], 1).origin == ("", MIXED)
 
 
 def test_a_population_without_a_heap_has_one_reading():
@@ -177,4 +176,4 @@ def test_a_population_without_a_heap_has_one_reading():
     ids = np.random.default_rng(1).choice(people.true.unique(), 80, replace=False)
     sample = eb.Sample(eb.measure(people.pred, people.true[people.true.isin(ids)]), eb.UniformClusters())
     fit = bayes.fast(sample, draws=400, rng=1)
-    assert fit.capped is None and fit._uncapped is fit
+    assert fit.capped is None

@@ -274,27 +274,11 @@ def test_one_law_has_an_alarm_without_a_range(clusters):
 def test_a_report_shows_the_alarm_of_its_engine(clusters):
     engine = bayes.Modelled(draws=400)
     alarm, note = engine(clusters.sample, [R], 1).alarms
-    assert note.startswith("Intervals pool a size model") and note.grade is Grade.NOTE
+    assert note.startswith("Intervals average those of a size model") and note.grade is Grade.NOTE
     page = report(clusters.sample, [R], engines={"size model": engine})
     assert "size model: pairwise-recall depends on entities larger than any in the sample" in page
     assert "<li><b>caution</b>: size model: pairwise-recall depends on" in page and alarm[-40:] in page
-    assert engine(clusters.sample, [P], 1).alarms == ()
-
-
-def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_unreliable(clusters, records):
-    """There of metrics that count true links alone; the posterior's own interval is in further columns."""
-    metrics = [P, R, m.pairwise_f1, m.b3_recall]
-    for fit, led in ((clusters, [R.name, m.pairwise_f1.name]), (records, [x.name for x in metrics])):
-        table = fit.table(0.9, metrics)
-        own, pooled = (x.interval(0.9) for x in (fit.apply(metrics), fit.pooled(metrics)))
-        assert table.index[table.kind == "pooled quantiles"].to_list() == led
-        assert set(table.kind) <= {"pooled quantiles", "equal-tailed"}
-        for at, name in enumerate(table.index):
-            row = table.loc[name]
-            first = pooled[at] if name in led else own[at]
-            assert_allclose([row.lower, row.upper], first, rtol=1e-12)
-            assert_allclose([row.posterior_lower, row.posterior_upper], own[at], rtol=1e-12)
-    assert cut().value(R) <= clusters.table(metrics=R).upper.iloc[0], "which the posterior alone misses"
+    assert len(engine(clusters.sample, [P], 1).alarms) == 1
 
 
 @pytest.mark.parametrize(
@@ -304,12 +288,12 @@ def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_unreliab
 def test_an_interval_far_shorter_than_the_unreached_links_is_unreliable(share, length, raised):
     """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
     values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
-    draws = eb.metrics.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
+    draws = eb.metrics.Estimates.of_draws((R.name,), values[None, :, None], ((0.0, 1.0),))
     fit = SimpleNamespace(unreached_share=np.full((1, 7), share), apply=lambda metrics: draws)
     assert is_unreliable(fit) is raised
 
 
-def test_a_report_quotes_the_pool_of_an_unreliable_recall(clusters):
+def test_a_report_has_the_answer_of_an_unreliable_recall(clusters):
     engine = bayes.Modelled(draws=400)
     fit = engine.fitted(clusters.sample, 1)
     page = report(clusters.sample, [P, R], engines={"model": engine, "default": Taylor()})
@@ -317,11 +301,11 @@ def test_a_report_quotes_the_pool_of_an_unreliable_recall(clusters):
     assert re.findall("<th>([a-z, ]+)</th>", heads) == ["model", "default"]
     rows = dict(re.findall(r"<tr><th>(pairwise-[a-z]+)<small>.*?</small></th>(.*?)</tr>", page, re.S))
     firsts = {name: re.findall(r"<td>.*?\n(.*?)–(.*?)</td>", row) for name, row in rows.items()}
-    lower, upper = fit.pooled(R).interval()[0]
+    (of_precision, (lower, upper)) = fit.estimate([P, R]).interval()
     assert [float(x) for x in firsts[R.name][0]] == pytest.approx([lower, upper], abs=6e-3)
-    assert [float(x) for x in firsts[P.name][0]] == pytest.approx(fit.apply(P).interval()[0], abs=6e-3)
+    assert [float(x) for x in firsts[P.name][0]] == pytest.approx(of_precision, abs=6e-3)
     assert (
-        "The alarm above calls this interval too short. The recommended one pools it with the closed form&#39;s, "
+        "The alarm above calls this interval too short. With the share of the closed form it is "
         f"{lower:.3f} to {upper:.3f}." in page
     )
 

@@ -42,28 +42,22 @@ def found():
 
 @pytest.fixture(scope="module", params=["records", "entities"])
 def design(request):
-    """Two designs, under which other metrics are pooled, with labels and an engine."""
+    """Two designs, with labels."""
     ids = DRAWN if request.param == "records" else TRUE.drop_duplicates().sample(70, random_state=2)
     drawn = eb.UniformRecords(ids) if request.param == "records" else eb.UniformClusters()
     return TRUE[TRUE.isin(ids)], drawn
 
 
-@pytest.mark.parametrize(
-    "kind", [bayes.Modelled, lambda draws: bayes.PooledModel(bayes.Modelled(draws=draws))]
-)
-def test_each_prediction_has_the_row_of_the_front_door(design, kind):
+def test_each_prediction_has_the_row_of_the_front_door(design):
     """One sample has one answer: estimate, interval, kind, and Monte Carlo errors, of links and of the rest.
 
     Of what depends on the truth alone it is the more exact of both.
     """
     labels, drawn = design
-    metrics, engine = [R, m.cluster_recall, P, m.entities], kind(draws=400)
+    metrics, engine = [R, m.cluster_recall, P, m.entities], bayes.Modelled(draws=400)
     given = {"metrics": metrics, "engine": engine, "rng": 7}
     joint = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, **given)
-    closed = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, metrics).joint
-    quoted = np.ix_([1, 5], [1, 5])
-    np.testing.assert_allclose(joint.joint.cov[quoted], closed.cov[quoted], rtol=1e-9)
-    assert joint.joint.cov[0, 0] == pytest.approx(joint.joint.values[..., 0].var(ddof=1))
+    np.testing.assert_allclose(joint.joint.cov, np.cov(joint.joint.flat.T), rtol=1e-9, atol=1e-15)
     both = {
         name: eb.estimate(prediction, labels, drawn, **given)
         for name, prediction in (("good", GOOD), ("poor", POOR))
@@ -76,7 +70,7 @@ def test_each_prediction_has_the_row_of_the_front_door(design, kind):
             rows = joint.levels(level).set_index("prediction").loc[name]
             rows = rows.set_index("metric")[wanted.columns]
             pd.testing.assert_frame_equal(rows, wanted, rtol=1e-9)
-        assert set(alone.note) <= set(joint.joint.alarms)
+        assert set(alone.notes) <= set(joint.joint.alarms)
 
 
 def joined_by_hand(first, second, metrics):
@@ -88,36 +82,27 @@ def joined_by_hand(first, second, metrics):
     return flat[1] - flat[0]
 
 
-@pytest.mark.parametrize("beyond", [None, True, False])
-def test_a_difference_pools_the_draws_with_gains_and_losses(design, beyond, monkeypatch):
-    """Its ends are weighted means of both, and of recall the outer ones where large entities are unseen."""
+def test_a_difference_averages_the_draws_with_gains_and_losses(design):
+    """Each end, estimate and standard deviation is the weighted mean of both, cut once."""
     labels, drawn = design
-    if beyond is not None:
-        monkeypatch.setattr("erbayes.bayes.fit.extrapolates", lambda fit: beyond)
     predictions, engine = {"good": GOOD, "poor": POOR}, bayes.Modelled(draws=400)
     found = eb.compare(predictions, labels, drawn, [P, R], engine=engine, rng=1)
     cut = eb.compare(predictions, labels, drawn, [P, R]).subtract("good", "poor")
-    closed = replace(cut, unseen=replace(cut.unseen, certain=None))
+    closed = replace(cut, unseen=replace(cut.unseen, certain=np.tile([-np.inf, np.inf], (2, 1))))
     fits = [engine.fitted(sample, int(np.random.default_rng(1).integers(2**32))) for sample in found.samples]
-    by_draws, levels = joined_by_hand(*fits, [P, R]), [found["good"], found["poor"]]
-    spans = [False, any(fit.unreached_share.mean() > 0.25 for fit in fits) if beyond is None else beyond]
-    moved = found.subtract("good", "poor")
-    np.testing.assert_allclose(moved.estimate, levels[1].estimate - levels[0].estimate, rtol=1e-12)
+    by_draws = joined_by_hand(*fits, [P, R])
+    moved, certain = found.subtract("good", "poor"), cut.unseen.certain
+    centre = 0.8 * by_draws.mean(axis=0) + 0.2 * closed.estimate
+    np.testing.assert_allclose(moved.uncut, centre, rtol=1e-9)
+    np.testing.assert_allclose(moved.estimate, np.clip(centre, *certain.T), rtol=1e-9)
     for level in (0.5, 0.95):
         own = np.quantile(by_draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
-        for j, (low, high) in enumerate(closed.interval(level)):
-            wanted = 0.65 * own[j] + 0.35 * np.array([low, high])
-            if spans[j]:
-                wanted = [min(own[j, 0], low), max(own[j, 1], high)]
-            wanted = min(wanted[0], moved.estimate[j]), max(wanted[1], moved.estimate[j])
-            wanted = np.clip(wanted, *cut.unseen.certain[j])
-            np.testing.assert_allclose(moved.interval(level)[j], wanted, rtol=1e-9)
-    sd, other = by_draws.std(axis=0, ddof=1), closed.sd
-    wanted = np.where(spans, np.maximum(sd, other), 0.65 * sd + 0.35 * other)
-    np.testing.assert_allclose(
-        moved.sd, np.minimum(wanted, np.ptp(cut.unseen.certain, axis=1) / 2), rtol=1e-9
-    )
-    assert found.differences().kind.to_list() == ["pooled quantiles"] * 2
+        wanted = 0.8 * own + 0.2 * closed.interval(level)
+        wanted += (np.clip(centre, *certain.T) - centre)[:, None]
+        np.testing.assert_allclose(moved.interval(level), np.clip(wanted, *certain.T[..., None]), rtol=1e-9)
+    wanted = np.minimum(0.8 * by_draws.std(axis=0, ddof=1) + 0.2 * closed.sd, np.ptp(certain, axis=1) / 2)
+    np.testing.assert_allclose(moved.sd, wanted, rtol=1e-9)
+    assert found.differences().kind.to_list() == ["80 % equal-tailed, 20 % gains and losses"] * 2
 
 
 def test_what_does_not_depend_on_predictions_does_not_differ(found):
@@ -133,21 +118,20 @@ def test_without_a_closed_form_differences_are_those_of_the_draws():
     given = dict(engine=bayes.Modelled(draws=100), rng=1)
     given |= {"metrics": [P]}
     found = estimate_jointly({"good": GOOD, "poor": POOR}, labels, eb.UniformClusters(), **given)
-    assert found.differences().kind.to_list() == ["equal-tailed"] and found.joint.closed is None
+    assert found.differences().kind.to_list() == ["equal-tailed"] and found.joint.other is None
 
 
 def test_the_advised_engine_is_one_for_all_predictions(monkeypatch):
-    """Under entities the pool suits a prediction in whose sample a few hold most links, so both have it."""
+    """Under entities the size model suits a prediction in whose sample a few hold most links, so both have it."""
     monkeypatch.setattr("erbayes.bayes.engine.DRAWS", 400)
     tail = sim.population(sim.Zeta(2.1, 800), 12_000, 3)
     ids = np.random.default_rng(12).choice(tail.unique(), 80, replace=False)
     alone = tail * 0 + np.arange(len(tail))
     whole = {"alone": alone, "cut": tail * 100 + tail.groupby(tail).cumcount() // 40}
-    with pytest.warns(eb.Alarm, match="The pool of size model and closed form was taken"):
+    with pytest.warns(eb.Alarm, match="The size model was taken"):
         found = eb.compare(whole, tail[tail.isin(ids)], eb.UniformClusters(), [R], engine="advised", rng=1)
-    assert isinstance(found.joint, eb.engine.PooledDraws)
-    pooled = eb.compare(whole, tail[tail.isin(ids)], eb.UniformClusters(), [R], engine="pool", rng=1)
-    pd.testing.assert_frame_equal(found.table(), pooled.table())
+    model = eb.compare(whole, tail[tail.isin(ids)], eb.UniformClusters(), [R], engine="size model", rng=1)
+    pd.testing.assert_frame_equal(found.table(), model.table())
     with pytest.warns(eb.Alarm, match="The closed form was taken"):
         plain = eb.compare(
             {"good": GOOD, "poor": POOR}, LABELS, eb.UniformRecords(DRAWN), [R], engine="advised"
@@ -165,7 +149,7 @@ def test_joint_draws_agree_on_the_true_links(found):
     """Ranks of the true links of both fits are the same, so that recall moves together."""
     samples = found.samples
     links = m.Metric("links", (TRUE_LINKS,), lambda t: t, ((ENTITIES, 1.0),), (0, np.inf), "Σ")
-    joint = bayes.Modelled(draws=600).paired([samples[0], samples[2]], [links], 1).posterior.flat
+    joint = bayes.Modelled(draws=600).paired([samples[0], samples[2]], [links], 1).flat
     ordered = joint[np.lexsort(joint.T[::-1])]
     assert (np.diff(ordered, axis=0) >= 0).all() and np.ptp(ordered, axis=0).min() > 0
     assert abs(np.corrcoef(np.arange(len(joint)), joint[:, 0])[0, 1]) < 0.15, "in random order"

@@ -11,6 +11,8 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.draws import DrawnUnits
 from erbayes.engine import BCa, bootstrap
+from erbayes.engine.fitted import fit_sample
+from erbayes.engine.replicates import replicate_totals
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 
@@ -29,13 +31,17 @@ def rng(seed=1):
     return np.random.default_rng(seed)
 
 
+def resample_totals(sample, metrics, number):
+    return replicate_totals(fit_sample(sample, metrics), number, rng(), progress=False)[1]
+
+
 @pytest.mark.parametrize("kind", ["bootstrap", "subbootstrap"])
 def test_fixed_replicates_of_R(kind, monkeypatch):
     weights = pd.read_csv(GOLDEN / f"rep_{kind}_200.csv").to_numpy(dtype=float)
     weights = weights if weights.shape == (200, 60) else weights.T
     chosen = tuple(METRICS.values())
     found = bootstrap(pps(), chosen, **given(monkeypatch, weights))
-    off = found.flat - found.plain
+    off = found.flat - found.replicated.plain
     case, compared = f"pps_wr_{kind}_200fixed_mse", 0
     for j, name in enumerate(METRICS):
         if (case, name, "se") in R.index:
@@ -50,17 +56,17 @@ def test_census_has_no_uncertainty():
     found = bootstrap(s, PR, replicates=50, rng=rng())
     np.testing.assert_allclose(found.sd, 0, atol=1e-14)
     np.testing.assert_allclose(
-        found.interval(kind=EqualTailed()), found.fit.mean[:, None] * [1, 1], rtol=1e-12
+        found.interval(kind=EqualTailed()), found.other.mean[:, None] * [1, 1], rtol=1e-12
     )
 
 
 def test_standard_deviations_agree_with_taylor():
     found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
-    totals = eb.engine.taylor(pps(), PR)
+    totals, values = eb.engine.taylor(pps(), PR), resample_totals(pps(), PR, 40_000)
     np.testing.assert_allclose(
-        found.totals.cov, totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max()
+        np.cov(values.T), totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max()
     )
-    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.1)
+    np.testing.assert_allclose(found.sd, found.other.sd, rtol=0.1)
 
 
 DESIGNS = {
@@ -82,19 +88,21 @@ def test_every_design_has_the_estimates_and_the_covariance_of_the_closed_form(na
     chosen = [m.P_rec, m.pairwise_recall, m.rand]
     found = bootstrap(s, chosen, replicates=8000, rng=rng())
     np.testing.assert_array_equal(found.estimate, eb.engine.Taylor()(s, chosen).estimate)
-    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
-    cov = eb.engine.taylor(s, chosen).cov
+    np.testing.assert_allclose(found.sd, found.other.sd, rtol=0.25)
+    cov, values = eb.engine.taylor(s, chosen).cov, resample_totals(s, chosen, 8000)
     size = np.sqrt(np.maximum(np.outer(np.diag(cov), np.diag(cov)), 0))
-    assert (np.abs(np.cov(found.totals.flat.T) - cov)[: len(cov)] <= 0.1 * size + 1e-9).all()
+    assert (np.abs(np.cov(values.T) - cov)[: len(cov)] <= 0.1 * size + 1e-9).all()
 
 
 def test_calibrated_replicates_meet_the_known_totals():
     pred, _, labels, draws = drawn(0, n=150)
     s = eb.Sample(eb.measure(pred, labels), DESIGNS["calibrated"](draws))
-    found = bootstrap(s, [m.P_rec, m.pairwise_recall, m.rand], replicates=300, rng=rng())
+    fitted = fit_sample(s, [m.P_rec, m.pairwise_recall, m.rand])
+    names, values = replicate_totals(fitted, 300, rng(), progress=False)
     for column in (RECORDS, PREDICTED_LINKS):
-        j = found.totals.names.index(column.name)
-        np.testing.assert_allclose(found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9)
+        np.testing.assert_allclose(
+            values[:, names.index(column.name)], s.units.known.total(column), rtol=1e-9
+        )
 
 
 def test_percentiles_against_scipy_and_BCa_by_its_formula():
@@ -114,15 +122,17 @@ def test_percentiles_against_scipy_and_BCa_by_its_formula():
             ),
             method="percentile",
         ).confidence_interval
-        np.testing.assert_allclose(found._bound(0.95, EqualTailed())[j], np.clip(plain, 0, 1), rtol=1e-12)
+        np.testing.assert_allclose(
+            found.uncut_interval(0.95, EqualTailed())[j], np.clip(plain, 0, 1), rtol=1e-12
+        )
         e = (y - x * y.sum() / x.sum()) / x.sum()
         a = stats.skew(e) / 6 / np.sqrt(len(e)) * (1 - 1 / len(e)) ** 1.5
-        assert found.acceleration[j] == pytest.approx(a, rel=1e-6)
+        assert found.replicated.acceleration[j] == pytest.approx(a, rel=1e-6)
         values = np.sort(found.flat[:, j])
         z0 = stats.norm.ppf((values < y.sum() / x.sum()).mean())
         z = z0 + stats.norm.ppf([0.025, 0.975])
         wanted = np.quantile(values, stats.norm.cdf(z0 + z / (1 - a * z)))
-        np.testing.assert_allclose(found._bound(0.95, BCa())[j], wanted, rtol=1e-6)
+        np.testing.assert_allclose(found.uncut_interval(0.95, BCa())[j], wanted, rtol=1e-6)
 
 
 def test_BCa_of_a_skewed_estimate_is_another_interval():
@@ -130,7 +140,7 @@ def test_BCa_of_a_skewed_estimate_is_another_interval():
     found = bootstrap(s, [m.pairwise_precision], replicates=4000, rng=rng())
     # the kinds themselves, since so few draws move it that the closed form takes their place in tables
     bca, plain = (kind.bounds(found, 0.9)[0] for kind in (BCa(), EqualTailed()))
-    assert found.acceleration[0] != 0 and np.abs(bca - plain).max() > 0.005
+    assert found.replicated.acceleration[0] != 0 and np.abs(bca - plain).max() > 0.005
 
 
 def replicated(shares, monkeypatch):
@@ -143,16 +153,18 @@ def replicated(shares, monkeypatch):
 
 def test_BCa_counts_replicates_that_equal_the_estimate_by_half(monkeypatch):
     found = replicated([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], monkeypatch)
-    assert found.plain[0] == 0.5 and found.acceleration[0] == pytest.approx(0, abs=1e-12)
+    assert found.replicated.plain[0] == 0.5 and found.replicated.acceleration[0] == pytest.approx(
+        0, abs=1e-12
+    )
     z0 = stats.norm.ppf((1 + 3 / 2) / 6)
     at = stats.norm.cdf(2 * z0 + stats.norm.ppf([0.1, 0.9]))
     wanted = np.quantile([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], at)
-    np.testing.assert_allclose(found._bound(0.8, BCa())[0], wanted, rtol=1e-9)
+    np.testing.assert_allclose(found.uncut_interval(0.8, BCa())[0], wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shares", "side"), [([0.6, 0.7, 0.8], "lower"), ([0.1, 0.2, 0.3], "upper")])
 def test_BCa_where_all_replicates_lie_on_one_side(shares, side, monkeypatch):
-    low, high = replicated(shares, monkeypatch)._bound(0.9, BCa())[0]
+    low, high = replicated(shares, monkeypatch).uncut_interval(0.9, BCa())[0]
     assert shares[0] <= low <= high <= shares[-1]
     assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
 
@@ -165,7 +177,7 @@ def perfect():
 def test_a_sample_without_errors_has_the_interval_of_the_closed_form():
     plain = bootstrap(perfect(), PR[:2], replicates=100, rng=rng())
     assert (EqualTailed().bounds(plain, 0.95) == 1).all()
-    np.testing.assert_array_equal(plain.interval(), plain.fit.interval())
+    np.testing.assert_array_equal(plain.interval(), plain.other.interval())
 
 
 def test_same_seed_same_replicates():

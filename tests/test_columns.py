@@ -6,14 +6,12 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from inspect import isabstract
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from test_docs import LISTED, named
@@ -24,7 +22,7 @@ from erbayes import metrics as m
 from erbayes.analysis import causes, domains, planning, sensitivity
 from erbayes.labels import Annotator, Records, check
 from erbayes.metrics.columns import COLUMNS as COUNTED
-from erbayes.metrics.uncertain import Draws, Tabled
+from erbayes.metrics.uncertain import Tabled
 from erbayes.study import Study, populations, study
 
 P, N = "pairwise-recall", 240
@@ -138,35 +136,15 @@ def make_impact() -> Tabled:
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
-    "Bootstrap": lambda: engine.bootstrap(sample(), [m.pairwise_recall], rng=1),
     "ByDomain": lambda: domains.by_domain(sample(), GROUP, P),
     "Check": lambda: check(sample(), {P: 0.95}),
     "ComparedByDomain": lambda: domains.compare_by_domain(make_pair(), GROUP, P),
     "Comparison": make_pair,
-    "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
-    "Corrected": lambda: make_impact().fit,
     "Curve": make_curve,
-    "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
-    "PooledDraws": lambda: eb.engine.PooledDraws(
-        names=("a",),
-        values=np.array([[[1.0], [2.0]]]),
-        support=((0.0, np.inf),),
-        origin=("pooled",),
-        model=np.array([[[1.0], [2.0]]]),
-        spans=np.array([False]),
-    ),
-    "PooledDifferences": lambda: eb.engine.pool.PooledDifferences.of(
-        difference := Draws(("a",), np.array([[[0.0], [0.1]]]), ((-1.0, 1.0),)),
-        engine.Taylor()(sample(), [m.pairwise_recall]),
-        replace(EXAMPLES["PooledDraws"](), closed=None, support=difference.support),
-        np.array([[True]]),
-    ),
+    "Estimates": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Impact": make_impact,
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
-    "Means": lambda: engine.BoundedMeans()(sample(eb.UniformRecords(sample().units.ids)), [m.b3_precision]),
-    "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
-    "Replicates": lambda: make_pair(engine=engine.Resampled(replicates=20), rng=1).subtract("old", "new"),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "Sample": lambda: sample(),
     "SideBySide": lambda: eb.side_by_side(
@@ -186,24 +164,16 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
 }
 COLUMNS = {
     "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
-    "Bootstrap": "estimate sd lower upper level kind",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
     "Check": "minimum estimate lower upper level kind verdict further",
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind",
     "Comparison": "metric prediction estimate se df lower upper level kind",
-    "Contrast": "estimate se df lower upper level kind",
-    "Corrected": "estimate se df lower upper level kind",
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
-    "Draws": "estimate sd lower upper level kind",
-    "PooledDraws": "estimate sd lower upper level kind",
-    "PooledDifferences": "estimate sd lower upper level kind",
+    "Estimates": "estimate se df lower upper level kind",
     "Forecast": "design metric half_width n n_low n_high cost",
     "WithErrors": "error metric estimate se df lower upper level kind",
     "Impact": "predicted estimate se lower upper difference least most equivalent_labels",
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
-    "Means": "estimate se df lower upper level kind",
-    "Normal": "estimate se df lower upper level kind",
-    "Replicates": "estimate sd lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "Sample": "value",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
@@ -366,7 +336,7 @@ def test_columns_of_the_size_model():
 
     fit = bayes.fast(sample(), draws=200, rng=1)
     draws = fit.apply(m.pairwise_recall)
-    more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper model_lower model_upper"
+    more = "closed_lower closed_upper prior_shift prior_shift_error posterior_lower posterior_upper model_lower model_upper"
     tables = {
         "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
         "Fit.models": (
@@ -375,7 +345,7 @@ def test_columns_of_the_size_model():
         ),
         "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
         "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
-        "Fit.table": (fit.table(), f"{COLUMNS['Draws']} {more}"),
+        "Fit.table": (fit.table(), f"{'estimate sd lower upper level kind'} {more}"),
     }
     assert {name: list_columns(*found) for name, found in tables.items()} == {
         name: listed for name, (_, listed) in tables.items()

@@ -371,7 +371,7 @@ def test_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
     both = eb.compare(predictions, dict(enumerate(true)), eb.UniformClusters(), LINK_METRICS)
     bayes = pytest.importorskip("erbayes.bayes")
     monkeypatch.setattr(bayes.Modelled, "fitted", None)
-    for engine in ("size model", "pool"):
+    for engine in ("size model", "posterior"):
         said = "a size model has no metrics of groups of records, since an entity may lie in several: fit"
         with pytest.raises(eb.NotIdentified, match=said):
             by_domain(sample, group, LINK_METRICS, engine=engine)

@@ -58,7 +58,9 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
 
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
-    assert "--side-by-side has engines of its own" in refused(*CALL, "--engine", "pool", "--side-by-side")
+    assert "--side-by-side has engines of its own" in refused(
+        *CALL, "--engine", "posterior", "--side-by-side"
+    )
     assert "--by, --side-by-side ask for different" in refused(*CALL, "--side-by-side", "--by", "cluster")
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
@@ -84,7 +86,7 @@ def test_groups_take_an_engine(folder, name):  # noqa: F811
 
 
 @pytest.mark.parametrize("command", [("estimate",), ("compare", "q.csv")])
-@pytest.mark.parametrize("name", ["size-model", "pool"])
+@pytest.mark.parametrize("name", ["size-model", "posterior"])
 def test_groups_by_a_size_model_are_refused_before_anything_is_read(folder, command, name, monkeypatch):  # noqa: F811
     monkeypatch.setattr(eb, "measure", None)
     said = refused(*command, *CALL[1:], "--by", "half", "--attributes", "p.csv", "--engine", name)

@@ -13,8 +13,8 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
 from erbayes.cli import app
+from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.fitted import fit_sample
-from erbayes.engine.pool import MIXED
 from erbayes.study import populations as sim
 from erbayes.units.heap import Looks, chance_capped, find_heap, find_seen_caps
 from erbayes.units.units import KnownTotals

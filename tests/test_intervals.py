@@ -108,9 +108,9 @@ def test_many_samples_at_once_are_each_alone():
     support = ((0.0, 1.0), (0.0, np.inf))
     for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric(), eb.intervals.WALD):
         given = dict(names=("a", "b"), support=support, unseen=Unseen(effective=30.0))
-        together = eb.metrics.Normal(mean=mean, cov=cov, df=df, **given).interval(0.9, kind)
+        together = eb.metrics.Estimates(mean=mean, cov=cov, df=df, **given).interval(0.9, kind)
         for i in range(3):
-            alone = eb.metrics.Normal(mean=mean[i], cov=cov[i], df=df[i], **given).interval(0.9, kind)
+            alone = eb.metrics.Estimates(mean=mean[i], cov=cov[i], df=df[i], **given).interval(0.9, kind)
             np.testing.assert_array_equal(together[i], alone)
 
 
@@ -212,7 +212,7 @@ def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
 
 
 def part(found):
-    return eb.metrics.Normal(
+    return eb.metrics.Estimates(
         names=found.names[:2],
         mean=found.mean[:2],
         cov=found.cov[:2, :2],

@@ -183,11 +183,11 @@ def test_careful_draws_may_be_anywhere_among_the_cheap_ones():
 def test_useless_cheap_labels_leave_the_default():
     sample = sample_of(TRUTH, RECORDS[:150])
     plain, found = engine.Taylor()(sample, PR), two_phases.TwoPhase(sample_of(USELESS, RECORDS))(sample, PR)
-    assert set(found.notes) == {"the gain is not clear"} and not found.weights.any()
+    assert set(found.unassisted) == {"the gain is not clear"} and not found.weights.any()
     np.testing.assert_array_equal(found.cov, plain.cov)
     np.testing.assert_allclose(found.interval(), plain.interval())
     own = pd.Series(np.arange(len(TRUTH)), TRUTH.index)  # cheap labels without any link: recall is 0/0
-    notes = two_phases.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).notes
+    notes = two_phases.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).unassisted
     assert notes == ("it is 0/0 with 'cheap' as the truth",)
 
 

@@ -61,7 +61,7 @@ def test_forest_of_one_result(ax):
 
 def test_forest_of_several_results(ax):
     one, two = eb.engine.taylor(SAMPLE, CHOSEN[:2]).apply(CHOSEN[:2]), eb.engine.jackknife(SAMPLE, CHOSEN[1:])
-    draws = eb.metrics.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
+    draws = eb.metrics.Estimates.of_draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
     plots.draw_forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
     assert rows(ax) == ["pairwise-precision", "pairwise-recall", "b3-recall", "other"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["Taylor", "jackknife", "draws"]
@@ -347,7 +347,9 @@ def test_side_by_side(ax):
     pytest.importorskip("arviz_stats", reason="ArviZ is not installed")
     from erbayes.engine import side_by_side
 
-    draws = eb.metrics.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
+    draws = eb.metrics.Estimates.of_draws(
+        ("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),)
+    )
     results = {
         "naive": eb.engine.naive(SAMPLE.units, CHOSEN),
         "Taylor": eb.engine.taylor(SAMPLE, CHOSEN),

@@ -142,13 +142,6 @@ def test_the_share_stays_with_its_metric():
     np.testing.assert_allclose(joint.interval(), np.tile(alone.interval(), (2, 1)), rtol=1e-12)
 
 
-def test_a_pool_has_the_default_intervals_of_its_parts():
-    sample = of_giant(20)
-    fit = eb.engine.taylor(sample, P).apply(P)
-    pooled = eb.engine.pool.pool_quantiles([fit, fit], rng=1)
-    np.testing.assert_allclose(pooled.interval(0.95), fit.interval(), atol=2e-3)
-
-
 # What the share implies
 
 

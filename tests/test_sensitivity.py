@@ -14,7 +14,7 @@ from erbayes.analysis.sensitivity import grid, tipping, with_errors
 from erbayes.analysis.sensitivity.imputation import find_estimates, pool
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
-from erbayes.metrics.uncertain import Draws, Normal
+from erbayes.metrics.uncertain import Estimates
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -163,7 +163,7 @@ def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
 def test_draws_of_engines_are_joined(engine):
     answer = partial(eb.estimate, OLD, metrics=PR, engine=engine, rng=1)
     found = with_errors(answer, SHEET.labels, DESIGN, OLD, SOME, imputations=4, rng=1)
-    assert isinstance(found.both, Draws) and len(found.both.flat) == 4 * len(found.random.flat)
+    assert found.both.values is not None and len(found.both.flat) == 4 * len(found.random.flat)
     assert found.systematic.flat.shape == (4, 2)
 
 
@@ -223,7 +223,7 @@ def test_no_interval_is_shorter_than_the_plain_one(sizes):
 def normal(mean, var, df=50.0, **more):
     k = len(mean)
     given = dict(names=tuple("ab")[:k], support=((0.0, 1.0),) * k, df=np.full(k, df))
-    return Normal(mean=np.array(mean), cov=np.diag(var), **given, **more)
+    return Estimates(mean=np.array(mean), cov=np.diag(var), **given, **more)
 
 
 def test_rubins_rules_by_hand():

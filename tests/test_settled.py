@@ -8,7 +8,7 @@ import pytest
 
 import erbayes as eb
 from erbayes.design.sample import Batch
-from erbayes.metrics import Draws, Normal
+from erbayes.metrics import Estimates
 from erbayes.metrics import definitions as d
 from erbayes.metrics.unseen import Unseen, round_outward
 
@@ -197,9 +197,9 @@ def test_a_check_at_an_end_that_is_certain_is_not_decided_by_rounding(sign):
 def test_a_standard_error_is_at_most_half_of_what_is_certain():
     certain = Unseen(certain=np.array([[0.7, 0.8], [0.8, 0.8], [-np.inf, np.inf]]))
     given = dict(names=("a", "b", "c"), support=((0.0, 1.0),) * 3, unseen=certain)
-    normal = Normal(mean=np.full(3, 0.75), cov=0.04 * np.eye(3), df=np.full(3, 9.0), **given)
+    normal = Estimates(mean=np.full(3, 0.75), cov=0.04 * np.eye(3), df=np.full(3, 9.0), **given)
     values = np.tile([[0.55], [0.95]], (1, 300, 3)).reshape(1, -1, 3)
-    for found in (normal, Draws(values=values, **given)):
+    for found in (normal, Estimates.of_draws(values=values, **given)):
         np.testing.assert_allclose(found.sd, [0.05, 0, 0.2], rtol=1e-3)
         np.testing.assert_allclose(found.uncut_sd, 0.2, rtol=1e-3)
 

@@ -294,7 +294,7 @@ def test_records_and_entities_have_exact_intervals_too(design, metric):
     sample = eb.Sample(CENSUS, design).with_repeats
     found = BoundedMeans()(sample, [metric])
     assert found.mean[0] == pytest.approx(eb.engine.taylor(sample, metric).apply(metric).mean[0])
-    assert found._bound(0.95, Betting())[0] @ [1, -1] < 0
+    assert found.uncut_interval(0.95, Betting())[0] @ [1, -1] < 0
 
 
 LINKS = eb.columns.PREDICTED_LINKS

@@ -27,7 +27,7 @@ def run(estimators, folder, repetitions=3, metrics=(m.pairwise_recall,), plan=No
 
 
 def constant(x):
-    return lambda sample, metrics, rng: eb.metrics.Draws(
+    return lambda sample, metrics, rng: eb.metrics.Estimates.of_draws(
         tuple(m.name for m in metrics), np.full((1, 2, len(metrics)), x), tuple(m.support for m in metrics)
     )
 

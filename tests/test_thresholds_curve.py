@@ -540,7 +540,7 @@ def drawn_curve(P, R, predicted):
     samples = tuple(SimpleNamespace(known=lambda total, n=n: float(n)) for n in predicted)
     K, names = len(P), ("pairwise-precision", "pairwise-recall")
     values = np.stack([P, R], axis=-1).transpose(1, 0, 2).reshape(len(P[0]), -1)[None]
-    joint = eb.metrics.Draws(names * K, values, ((0.0, 1.0),) * 2 * K)
+    joint = eb.metrics.Estimates.of_draws(names * K, values, ((0.0, 1.0),) * 2 * K)
     metrics = (eb.metrics.pairwise_precision, eb.metrics.pairwise_recall)
     return Curve(np.arange(K)[::-1] + 0.5, metrics, joint, samples, np.full((K, 2), 99.0))
 

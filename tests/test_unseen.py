@@ -3,14 +3,10 @@
 `limits` and what it calls are the rule in plain Python, which shares no code with the package.
 """
 
-import importlib
 import itertools
 import math
-import re
 from collections import Counter, defaultdict
-from dataclasses import fields, replace
-from functools import cache
-from pathlib import Path
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,10 +15,12 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import Resampled
+from erbayes.engine.replicates import _count_moving_draws
 from erbayes.metrics import uncertain, unseen
 from erbayes.metrics.moves import Moves
-from erbayes.metrics.uncertain import Draws, Normal, stacked
+from erbayes.metrics.uncertain import Bets, Combination, Estimates, Replication, stacked
 from erbayes.metrics.unseen import Unseen, widen
 from erbayes.units.clustering import Clustering
 from erbayes.units.shared import Overlap
@@ -101,7 +99,9 @@ def difference(d, reach=1.0, draws=None, level=0.95):
         df=np.array([n - 1.0]),
     )
     line = ((-np.inf, np.inf),)
-    fit = Normal(names=("x",), mean=D, cov=variance[None], df=np.array([n - 1.0]), support=line, moves=moves)
+    fit = Estimates(
+        names=("x",), mean=D, cov=variance[None], df=np.array([n - 1.0]), support=line, moves=moves
+    )
     assert fit.name_kind(0) == "gains and losses"
     return fit.interval(level)[0]
 
@@ -180,7 +180,7 @@ def test_an_interval_that_reaches_an_end_of_the_support_still_does(share, end):
     """Draws of which most are at the end cover it, whatever a small share out of reach shortens elsewhere."""
     values = np.where(np.arange(1000) < 900, end, 0.5)[None, :, None]
     out = Unseen(unreached_share=np.array([share]))
-    found = Draws(("share",), values, ((0.0, 1.0),), unseen=out)
+    found = Estimates.of_draws(("share",), values, ((0.0, 1.0),), unseen=out)
     assert replace(found, unseen=Unseen()).interval()[0, end] == found.interval()[0, end] == end
 
 
@@ -517,7 +517,7 @@ class Uncounted:
     def paired(self, samples, metrics, rng=None):
         found = eb.engine.Taylor().paired(samples, metrics)
         values = {name: getattr(found, name) for name in ("names", "mean", "cov", "df", "support")}
-        return eb.metrics.Normal(**values)
+        return eb.metrics.Estimates(**values)
 
     __call__ = eb.engine.Taylor.__call__
 
@@ -619,7 +619,8 @@ def test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_
     prediction = truth.where(truth >= moved, 1000 + truth.index)
     sample = eb.Sample(eb.measure(prediction, truth[truth < 40]), eb.UniformClusters())
     found = eb.engine.bootstrap(sample, [R], replicates=100, rng=1)
-    assert found.table().kind.tolist() == [kind] and found.moving[0] == pytest.approx(moved)
+    assert found.table().kind.tolist() == [kind] and found.weight[0] == (kind == "BCa")
+    assert _count_moving_draws(sample, [R])[0] == pytest.approx(moved)
     closed = eb.engine.Taylor()(sample, [R]).interval()
     assert np.array_equal(found.interval(), closed) == (kind == "Beta")
     other = truth.where(truth >= 20, truth + 500)  # the same clusters by other names
@@ -636,8 +637,8 @@ def test_a_bootstrapped_difference_counts_each_entity_once():
     good = {name: p.where((TRUTH >= 9) & (p >= 9), TRUTH) for name, p in PREDICTIONS.items()}
     resampled = eb.compare(good, labels, rule, [R], engine=Resampled(), rng=1).subtract("old", "new")
     counted = eb.compare(good, labels, rule, [R]).subtract("old", "new")
-    assert 0 < resampled.moving[0] < 5
-    np.testing.assert_allclose(resampled.fit.moves.step, counted.moves.step, rtol=1e-3)  # first order
+    assert resampled.weight[0] == 0 and 0 < resampled.other.moves.moving[0] < 5
+    np.testing.assert_allclose(resampled.other.moves.step, counted.moves.step, rtol=1e-3)  # first order
 
 
 # Results by component
@@ -648,7 +649,9 @@ def numbers(*shape):
 
 
 def make_unseen(k):
-    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], unreached_share=numbers(k) / 20)
+    two = {name: numbers(k, 2) for name in ("certain", "skew", "between")}
+    reach, share = numbers(k, 2) * [-1, 1], numbers(k) / 20
+    return Unseen(effective=numbers(k) * 50, reach=reach, unreached_share=share, **two)
 
 
 def make_moves(k):
@@ -670,85 +673,41 @@ def normal(k=3, *batch):
     }
 
 
-def drawn(k=3):
-    given = {name: x for name, x in normal(k).items() if name in ("names", "support", "unseen")}
-    return given | {"values": numbers(2, 7, k), "centre": numbers(k)}
-
-
-def beside():
-    """What pools have beside their draws."""
-    model = numbers(*drawn()["values"].shape)
-    return {
-        "model": model,
-        "spans": np.array([True, False, True]),
-        "closed": Normal(**normal()),
-        "weight": 0.4,
-    }
-
-
 def make_results():
     """One result of each kind with three components, and no other axis of length three."""
-    fit, line = Normal(**normal()), {"fit": Normal(**normal()), "moving": numbers(3)}
     weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
     assisted = {
         name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
     }
-    assisted |= {
-        "between": numbers(3, 2),
-        "skew": numbers(3, 2),
-        "second": "s",
-    }
+    assisted |= {"second": "s", "changed": None, "unassisted": tuple("ijk")}
+    average = normal() | {"values": numbers(2, 7, 3), "other": Estimates(**normal()), "weight": numbers(3)}
+    average |= {"replicated": Replication(plain=numbers(3), acceleration=numbers(3)), "origin": tuple("xyz")}
     return {
-        "AssistedEstimates": lambda of: of(**normal(), **assisted, changed=None, notes=tuple("ijk")),
-        "Bootstrap": lambda of: of(
-            **drawn(), **line, totals=Draws(**drawn(4)), plain=numbers(3), acceleration=numbers(3)
+        "AssistedEstimates": AssistedEstimates(**normal(), **assisted),
+        "average": Estimates(**average),
+        "bets": Estimates(**normal(), bets=Bets(values=numbers(2, 7, 3), shares=numbers(2, 7, 3))),
+        "combination": Estimates(
+            **normal(), combined=Combination(parts=Estimates(**normal(4)), weights=weights)
         ),
-        "Corrected": lambda of: of(**normal(), skew=numbers(3, 2), between=numbers(3, 2)),
-        "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
-        "Draws": lambda of: of(**drawn()),
-        "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),
-        "Moves": lambda of: make_moves(3),
-        "Normal": lambda of: fit,
-        "PooledDraws": lambda of: of(
-            **drawn(),
-            origin=("pooled", "mixed", ""),
-            **beside(),
-        ),
-        "PooledDifferences": lambda of: of(**drawn(), origin=("pooled", "closed-form", ""), **beside()),
-        "Replicates": lambda of: of(**drawn(), **line),
-        "Unseen": lambda of: make_unseen(3),
+        "Moves": make_moves(3),
+        "Unseen": make_unseen(3),
     }
 
 
-CLASS = re.compile(r"^class (\w+)(?:\((\w+)\))?:", re.M)
-
-
-@cache
-def find_kinds():
-    """All classes of results of the package outside the size model, by name."""
-    package, found, waiting = Path(eb.__path__[0]), {}, ["Normal", "Draws", "Unseen", "Moves"]
-    texts = {
-        path: path.read_text(encoding="utf-8") for path in package.rglob("*.py") if "bayes" not in path.parts
-    }
-    classes = [(*of, path) for path, text in texts.items() for of in CLASS.findall(text)]
-    while waiting:
-        kind = waiting.pop()
-        ((_, path),) = ((base, path) for name, base, path in classes if name == kind)
-        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-        found[kind] = getattr(importlib.import_module(module), kind)
-        waiting += [name for name, base, _ in classes if base == kind]
-    return found
-
-
-def test_every_kind_of_result_is_listed():
-    assert set(find_kinds()) == set(make_results()), "a new result has an example with three components above"
+def test_every_field_by_component_has_an_example():
+    """No field is None in all examples, so that the tests below see each of them."""
+    results = make_results()
+    for kind in (Estimates, AssistedEstimates):
+        for f in fields(kind):
+            of = [getattr(one, f.name, None) for one in results.values()]
+            assert not f.metadata or any(x is not None for x in of), f.name
 
 
 def walk(whole, part, path=""):
     """Yield the values of two results, field by field, and of the results inside them."""
     for f in fields(whole):
         one, other, name = getattr(whole, f.name), getattr(part, f.name), f"{path}{f.name}"
-        if isinstance(one, Normal | Draws | Unseen | Moves):
+        if is_dataclass(one) and f.metadata.get("components"):
             yield from walk(one, other, f"{name}.")
         else:
             yield name, one, other
@@ -781,7 +740,7 @@ def assert_same(wanted, found, name):
 @pytest.mark.parametrize("kind", make_results())
 @pytest.mark.parametrize("at", [[2, 0], [1], [0, 1, 2]])
 def test_no_field_is_forgotten_when_components_are_taken(kind, at):
-    whole = make_results()[kind](find_kinds()[kind])
+    whole = make_results()[kind]
     part = map_part(whole, at)
     assert type(part) is type(whole)
     for name, one, other in walk(whole, part):
@@ -789,25 +748,20 @@ def test_no_field_is_forgotten_when_components_are_taken(kind, at):
 
 
 def test_many_samples_keep_their_axes_when_components_are_taken():
-    whole = Normal(**normal(3, 5, 4))
+    whole = Estimates(**normal(3, 5, 4))
     for name, one, other in walk(whole, whole.part([2, 0])):
         assert_same(take(one, [2, 0]), other, name)
 
 
-@pytest.mark.parametrize("kind", sorted({*make_results()} - {"Bootstrap", "Replicates", "PooledDifferences"}))
+@pytest.mark.parametrize("kind", sorted({*make_results()} - {"average"}))
 def test_no_field_is_forgotten_when_results_are_stacked(kind):
     """The first two components and the last one, each taken before, are the result again.
 
     A closed form beside draws is not stacked, as its covariances would not be known.
     """
-    whole = make_results()[kind](find_kinds()[kind])
-    if kind == "PooledDraws":
-        whole = replace(whole, closed=None)
+    whole = make_results()[kind]
     parts = map_part(whole, [0, 1]), map_part(whole, [2])
-    if isinstance(whole, Normal):
-        again = stacked(parts, whole.cov)
-    else:
-        again = unseen.stack_components(*parts)
+    again = stacked(parts, whole.cov) if isinstance(whole, Estimates) else unseen.stack_components(*parts)
     for name, one, other in walk(whole, again):
         assert_same(one, other, name)
 
@@ -819,7 +773,7 @@ def make_parts(unreached_share, correlation=0.0):
     """Three precisions, of which shares are out of reach."""
     sd = np.array([0.03, 0.05, 0.02])
     r = np.where(np.eye(3), 1.0, correlation)
-    return Normal(
+    return Estimates(
         names=("a", "b", "c"),
         mean=np.array([0.9, 0.7, 0.97]),
         cov=np.outer(sd, sd) * r,

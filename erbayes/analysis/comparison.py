@@ -29,7 +29,7 @@ from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_m
 from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
-from ..metrics.uncertain import Draws, Estimates, Normal, Pictured
+from ..metrics.uncertain import Estimates, Pictured
 from ..units.clustering import Clustering
 from ..units.ids import kind
 from ..units.lookup import locate_all
@@ -55,12 +55,12 @@ class Comparison(Pictured):
     explored: ClassVar[str] = "differences"
     predictions: tuple[str, ...]
     metrics: tuple[Metric, ...]
-    joint: Normal | Draws
+    joint: Estimates
     samples: tuple[Sample, ...]
     overlaps: Overlaps
     left_out: int = 0
 
-    def __getitem__(self, prediction: str) -> Normal | Draws:
+    def __getitem__(self, prediction: str) -> Estimates:
         """Return the metrics of one prediction, jointly."""
         if prediction not in self.predictions:
             raise DataError(f"no prediction {prediction!r}; there are {', '.join(self.predictions)}")
@@ -71,7 +71,7 @@ class Comparison(Pictured):
         """Return the metrics of each prediction."""
         return {name: self[name] for name in self.predictions}
 
-    def subtract(self, first: str, second: str) -> Normal | Draws:
+    def subtract(self, first: str, second: str) -> Estimates:
         """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""
         if unknown := [name for name in (first, second) if name not in self.predictions]:
             raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
@@ -80,7 +80,7 @@ class Comparison(Pictured):
         pair = self.predictions.index(first), self.predictions.index(second)
         return self._subtract_pairs([pair], [metric.name for metric in self.metrics])
 
-    def _subtract_pairs(self, pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> Normal | Draws:
+    def _subtract_pairs(self, pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> Estimates:
         """Return all metrics of each difference, jointly (see `erbayes.engine.differences`)."""
         return subtract(self.joint, self.samples, self.metrics, pairs, names, self.overlaps)
 
@@ -142,7 +142,7 @@ class Comparison(Pictured):
         )
 
     def _tabulate(
-        self, joint: Normal | Draws, rows: str, level: float, kind: Kind | None, simultaneous: bool
+        self, joint: Estimates, rows: str, level: float, kind: Kind | None, simultaneous: bool
     ) -> pd.DataFrame:
         """Return the tables of all metrics, of which `joint` has the first to the last for each row."""
         check_level(level)

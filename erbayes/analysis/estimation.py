@@ -62,9 +62,9 @@ def estimate(
         precision and recall, and the share of entities that are predicted exactly. `"precision"`, `"recall"`,
         `"f1"` and `"b3"` are understood, and `erbayes.metrics.ALL` has every metric.
     engine : Engine or str, optional
-        `"closed form"` (the default), `"bootstrap"`, `"jackknife"`, `"size model"`, `"pool"` (size model
-        and closed form, as `erbayes.bayes.PooledModel`), or `"advised"`, which takes the one that suits the
-        sample and says why. Or an object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
+        `"closed form"` (the default), `"bootstrap"`, `"jackknife"`, `"size model"`, `"posterior"` (that of
+        the size model alone), or `"advised"`, which takes the one that suits the sample and says why. Or an
+        object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
     blocks : memberships, optional
         The block of each record, if all records of blocks were labelled.
     missing : Missing

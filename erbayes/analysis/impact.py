@@ -7,7 +7,7 @@ predicted clusters, which is known, so that its error there corrects the estimat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
+from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.known_clusters import improve_counts
 from ..large import scan
 from ..large.sources import lies_elsewhere
@@ -28,7 +28,7 @@ from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
-from ..metrics.uncertain import Normal, Pictured, reason_column
+from ..metrics.uncertain import Estimates, Pictured, reason_column
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
 from ..units.measuring import measure, read_framed, sampled_labels
@@ -77,8 +77,8 @@ class Impact(Pictured):
     picture: ClassVar[str] = "errors"
     kind: ClassVar[Kind] = DEFAULT
     predicted: FloatArray
-    fit: Corrected
-    plain: Normal
+    fit: Estimates
+    plain: Estimates
     weights: FloatArray
     effective: FloatArray
     domains: tuple[str, ...]
@@ -270,11 +270,8 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     if not any(fitted.values):  # numbers of all entities are those of `estimate`
         fit, _ = improve_counts(sample, fit, variate.residual, of_each)
     gained = fit.moves.there
-    corrected = Corrected(
-        **{f.name: getattr(fit, f.name) for f in fields(Normal)},
-        skew=np.where(gained[:, None], 0.0, variate.skew),
-        between=np.zeros((len(truth), 2)),
-    )
+    skew = np.where(gained[:, None], 0.0, variate.skew)
+    corrected = replace(fit, unseen=replace(fit.unseen, skew=skew))
     weights = np.where(gained, np.nan, weight)
     domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
     return Impact(predicted, corrected, plain, weights, effective, domains, len(sample), featured.notes)
@@ -303,11 +300,13 @@ def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
     )
 
 
-def _estimate_plainly(sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray) -> Normal:
+def _estimate_plainly(
+    sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray
+) -> Estimates:
     """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
     variance, domains = sample.expansion, len(fitted.values)
     draws = np.count_nonzero(sample.expansion.weight)
-    return Normal(
+    return Estimates(
         names=tuple(statistic.name for statistic in fitted.statistics) * domains,
         mean=truth,
         cov=variance.covariance(variance.residuals(d)),

@@ -51,7 +51,7 @@ from ..metrics.columns import RECORDS, TRUE_LINKS, Known
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ..metrics.totals import Totals, derivatives
-from ..metrics.uncertain import Normal, Pictured, reason_column
+from ..metrics.uncertain import Estimates, Pictured, reason_column
 from ..metrics.unseen import Unseen
 from ..study.populations import Population
 from ..units.heap import chance_capped, find_heap
@@ -130,7 +130,7 @@ class Outlook:
         effective = n * self.effective * np.exp(log_effective)
         variance = self.variance * np.exp(log_S2) * spread / n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            fit = Normal(
+            fit = Estimates(
                 names=tuple(m.name for m in self.metrics),
                 mean=self.estimate + dx,
                 cov=variance[..., None] * np.eye(len(n)),
@@ -482,7 +482,7 @@ def _look_ahead(
     source: Sample,
     metrics: tuple[Metric, ...],
     totals: Totals,
-    estimates: Normal,
+    estimates: Estimates,
     price: FloatArray,
     kind: Kind,
 ) -> Outlook:

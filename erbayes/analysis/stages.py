@@ -23,7 +23,7 @@ from ..engine.contract import Engine
 from ..engine.named import find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
-from ..metrics.uncertain import Draws, Normal, Pictured
+from ..metrics.uncertain import Estimates, Pictured
 from ..units.clustering import Clustering
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
@@ -45,7 +45,7 @@ class Stages(Pictured):
     """
 
     picture: ClassVar[str] = "stages"
-    joint: Normal | Draws
+    joint: Estimates
     effective: FloatArray
     sample: Sample
     least: float | None = None

@@ -29,7 +29,6 @@ from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, estimate_paired, need_paired
 from ..engine.named import find_engine
-from ..engine.pool import PooledDraws
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
@@ -45,7 +44,7 @@ from ..metrics.definitions import (
 )
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
+from ..metrics.uncertain import EMPTY, Estimates, Pictured
 from ..metrics.unseen import measure_parts, split_parts
 from ..units.edges import Edges
 from ..units.facts import list_candidates
@@ -127,7 +126,7 @@ class Curve(Pictured):
     picture: ClassVar[str] = "curve"
     thresholds: FloatArray
     metrics: tuple[Metric, ...]
-    joint: Normal | Draws
+    joint: Estimates
     samples: tuple[Sample, ...]
     effective: FloatArray
 
@@ -189,7 +188,7 @@ class Curve(Pictured):
             raise DataError(f"certificates are of shares, and {self.metrics[place].name} is none")
         least = number(least, "what is certified", lambda x: 0 < x < 1, "lie between 0 and 1")
         level = number(level, "level of a certificate", lambda x: 0.5 < x < 1, "lie between 0.5 and 1")
-        kind = CAUTIOUS if isinstance(part, Normal) else None
+        kind = CAUTIOUS if part.values is None else None
         x, lower = part.estimate, part.interval(2 * level - 1, kind)[:, 0]
         effective = self.effective[:, place]
         enough = effective >= _count_needed(least, level)
@@ -223,11 +222,10 @@ class Curve(Pictured):
         false, missed = (
             number(x, "a cost", lambda x: 0 <= x < np.inf, "be 0 or more") for x in (false, missed)
         )
-        if not isinstance(self.joint, Draws):
+        if self.joint.values is None:
             raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
         of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
-        own = (part.posterior if isinstance(part, PooledDraws) else part for part in of)
-        P, R = (part.flat for part in own if isinstance(part, Draws))
+        P, R = (part.flat for part in of)
         predicted = np.array([sample.known(Known(PREDICTED_LINKS)) for sample in self.samples])
         true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
         loss = false * predicted * (1 - P) + missed * true * (1 - R)
@@ -253,7 +251,7 @@ class Curve(Pictured):
             raise DataError(f"the curve has {', '.join(names)}, not {wanted}: name one of these")
         return names.index(wanted)
 
-    def _take(self, place: int) -> Normal | Draws:
+    def _take(self, place: int) -> Estimates:
         return self.joint.part(range(place, len(self.joint.names), len(self.metrics)))
 
     def _few(self, place: int) -> list[str]:
@@ -444,7 +442,7 @@ def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:
 
 
 def _make_curve(
-    levels: FloatArray, metrics: Sequence[Metric], joint: Normal | Draws, samples: tuple[Sample, ...]
+    levels: FloatArray, metrics: Sequence[Metric], joint: Estimates, samples: tuple[Sample, ...]
 ) -> Curve:
     """Return the curve of a joint estimate of these metrics, or one more; warn of what its engine says."""
     width = len(joint.names) // len(levels)

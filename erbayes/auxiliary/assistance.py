@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
 from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
-from ..metrics.uncertain import Normal, stacked
+from ..metrics.uncertain import Estimates, stacked
 from ..units.measuring import measure, read_framed
 from ..units.units import Units
 from .correction import ControlMetrics, Linearised, correct
@@ -149,13 +149,14 @@ class Assisted:
         estimates = self._correct(sample, metrics)[0]
         return replace(estimates, remarks=(*self.of_prediction(sample), *estimates.of_second()))
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`: the second clustering counted with its prediction assists each sample."""
         fits, residuals = zip(*(self._correct(sample, metrics) for sample in samples), strict=True)
         cov = samples[0].expansion.covariance(np.hstack(residuals))
         # pseudo-draws and unreached clusters are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
-        return stacked([fit.plain() for fit in fits], cov)
+        names = [f.name for f in fields(Estimates)]
+        return stacked([Estimates(**{name: getattr(fit, name) for name in names}) for fit in fits], cov)
 
     def of_prediction(self, sample: Sample) -> list[Sentence]:
         """Return the alarm of a second clustering that is the prediction of a sample itself."""

@@ -14,7 +14,7 @@ from ..design.sample import Sample
 from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.fitted import fit_sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Estimates
 from ..metrics.unseen import map_components
 from .estimates import AssistedEstimates
 from .reference import Reference
@@ -27,7 +27,7 @@ class Linearised:
 
     sample: Sample
     metrics: tuple[Metric, ...]
-    fit: Normal
+    fit: Estimates
     effects: Effects
 
     @classmethod
@@ -115,7 +115,7 @@ class ControlMetrics:
 
 
 def correct(
-    target: Linearised, control: ControlMetrics, variance: DrawnUnits, default: Normal
+    target: Linearised, control: ControlMetrics, variance: DrawnUnits, default: Estimates
 ) -> tuple[AssistedEstimates, FloatArray]:
     """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k).
 
@@ -131,19 +131,18 @@ def correct(
     # unreached clusters have the variance of a uniform distribution between both cases
     cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
     fit = _take_default(_shift_fit(target, variate, shift, cov), default, ~assisted)
+    fit = replace(fit, unseen=replace(fit.unseen, skew=variate.skew, between=between))
     estimates = AssistedEstimates(
-        **{f.name: getattr(fit, f.name) for f in fields(Normal)},
+        **{f.name: getattr(fit, f.name) for f in fields(Estimates)},
         second=control.name,
         weights=variate.weight,
-        between=between,
-        skew=variate.skew,
         correlation=variate.correlation,
         equivalent_labels=count_equivalent_labels(
             len(target.sample), np.diagonal(default.cov), np.diagonal(fit.cov)
         ),
         unreached_share=unreached,
         changed=control.changed,
-        notes=tuple(
+        unassisted=tuple(
             why or ("" if helps else "the gain is not clear")
             for why, helps in zip(notes, assisted, strict=True)
         ),
@@ -151,7 +150,7 @@ def correct(
     return estimates, variate.residual
 
 
-def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, cov: FloatArray) -> Normal:
+def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, cov: FloatArray) -> Estimates:
     """Return the default fit, in which assisted metrics are corrected."""
     fit, assisted = target.fit, variate.weight > 0
     # a correction may lead out of the range of a metric
@@ -169,7 +168,7 @@ def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, c
     )
 
 
-def _take_default(fit: Normal, default: Normal, alone: BoolArray) -> Normal:
+def _take_default(fit: Estimates, default: Estimates, alone: BoolArray) -> Estimates:
     """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
 
     def choose(axes: Sequence[int], own: Any, other: Any) -> Any:

@@ -10,11 +10,10 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
-from ..engine.control_variate import Corrected
 from ..engine.diagnostics import alarms, out_of_balance
 from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.intervals import Kind
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Estimates
 from ..metrics.unseen import by_component
 from .second import ChangedShare
 
@@ -29,13 +28,13 @@ It is raised for none of 1,640 sound second clusterings, and for nearly all copi
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class AssistedEstimates(Corrected):
-    """Estimates assisted by a second clustering, or by cheap labels: `Corrected` with more fields.
+class AssistedEstimates(Estimates):
+    """Estimates assisted by a second clustering, or by cheap labels: `Estimates` with more fields.
 
     `second`: its name; `weights` (k,): λ of each metric; `correlation` (k,): of effects of draws on the
     estimate and on its correction; `equivalent_labels` (k,): further draws that would shorten the default
     standard error as much; `unreached_share` (k,): see `Second.reference`; `changed`: see `Second.changes`;
-    `notes` (k,): why a metric is not assisted, or "".
+    `unassisted` (k,): why a metric is not assisted, or "".
     """
 
     second: str
@@ -44,24 +43,28 @@ class AssistedEstimates(Corrected):
     equivalent_labels: FloatArray = by_component(0)
     unreached_share: FloatArray = by_component(0)
     changed: ChangedShare
-    notes: tuple[str, ...] = by_component(0)
+    unassisted: tuple[str, ...] = by_component(0)
 
     def spread(self) -> dict[str, FloatArray]:
         """Return the columns `se_bound`, which includes pseudo-draws and unreached clusters, and `df`."""
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
-    def table(self, level: float = 0.95, kind: Kind | None = None, settled: bool = False) -> pd.DataFrame:
-        """As `Normal.table`, with lambda, correlation, equivalent_labels, unreached_share and note."""
-        table = Normal.table(self, level, kind, settled)
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
+    ) -> pd.DataFrame:
+        """As `Estimates.table`, with lambda, correlation, equivalent_labels, unreached_share and note."""
+        table = Estimates.table(self, level, kind, settled, errors)
         table["lambda"], table["correlation"] = self.weights, self.correlation
         table["equivalent_labels"], table["unreached_share"] = self.equivalent_labels, self.unreached_share
-        if any(self.notes):
-            table["note"] = list(self.notes)
+        if any(self.unassisted):
+            table["note"] = list(self.unassisted)
         return table
 
     def find_alarms(self, sample: Sample, metrics: MetricLike) -> list[Sentence]:
         """Return the alarms about metrics that are not assisted, and about the second clustering."""
-        alone = [metric for metric, note in zip(resolve_metrics(metrics), self.notes, strict=True) if note]
+        alone = [
+            metric for metric, note in zip(resolve_metrics(metrics), self.unassisted, strict=True) if note
+        ]
         sentences = alarms(sample, alone) if alone else out_of_balance(sample)
         return sentences + self.of_second()
 

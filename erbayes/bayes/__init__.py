@@ -5,7 +5,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("models need PyMC: pip install 'erbayes[bayes]'", name=error.name) from error
 
-from .engine import Modelled, PooledModel
+from .engine import Modelled
 from .error_models import Leakage, Retention, Threshold
 from .fit import Fit, NotConverged, fast
 from .model import RETENTION, SIZES, SizeModel
@@ -27,7 +27,6 @@ __all__ = [
     "Modelled",
     "NormalPrior",
     "NotConverged",
-    "PooledModel",
     "PredictionInformed",
     "Retention",
     "SizeModel",

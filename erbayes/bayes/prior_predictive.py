@@ -13,7 +13,7 @@ from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import MetricLike, pairwise_f1, pairwise_precision, pairwise_recall
-from ..metrics.uncertain import Draws
+from ..metrics.uncertain import Estimates
 from ..units.clustering import Clustering
 from ..units.units import histogram
 from .data import data_of_prediction
@@ -33,7 +33,7 @@ def prior(
     *,
     draws: int = 4000,
     rng: Seed = None,
-) -> Draws:
+) -> Estimates:
     """Draw metrics from the prior predictive distribution, given the sizes of predicted clusters.
 
     Sizes and errors are drawn from the prior, and weighted by the known number of predicted links. If the

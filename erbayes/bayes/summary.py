@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..engine.diagnostics import reach_large, show_heap
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Estimates
 from ..units.heap import SETTLED
 from .by_model import FittedByModel
 from .heap import CappedReading
@@ -21,10 +21,7 @@ from .totals import FittedTotals
 SENSITIVE = 0.3
 """Shift of a mean, in posterior standard deviations, above which an answer depends on a prior."""
 UNREACHED = 0.25
-"""Largest share of the true links in entities larger than any sampled one for which there is no alarm.
-
-Above it intervals of pools span both of their members, which covered recall best under uniform clusters.
-"""
+"""Largest share of the true links in entities larger than any sampled one for which there is no alarm."""
 SURE = 0.5
 """Length of the 95 % interval of recall over the unreached share, from which there is no alarm.
 
@@ -65,8 +62,7 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
     what = (
         f"pairwise-recall depends on entities larger than any in the sample: {100 * share:.0f} % of the true "
         f"links are expected in entities of more than {largest:,.0f} records. The interval of the model, "
-        f"{lower:.2f} to {upper:.2f}, is too short for what is not known of these, so that the recommended "
-        "one spans it and that of the closed form"
+        f"{lower:.2f} to {upper:.2f}, is too short for what is not known of these"
     )
     if fit.by_model:
         under = fit.models(pairwise_recall).query("not rejected")
@@ -77,9 +73,9 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
     return [Sentence(what, Grade.CAUTION, *reach_large(fit.sample))]
 
 
-def explained(fit: FittedByModel, level: float, pooled: Mapping[str, FloatArray]) -> str:
-    """Return the text of `Fit.explain`, with the intervals of metrics that are pooled, (2,) each."""
-    return "\n\n".join([_explain_sample(fit), _explain_prediction(fit), *_explain_priors(fit, level, pooled)])
+def explained(fit: FittedByModel, level: float, answer: Estimates) -> str:
+    """Return the text of `Fit.explain`, with the `answer` about precision and recall."""
+    return "\n\n".join([_explain_sample(fit), _explain_prediction(fit), *_explain_priors(fit, level, answer)])
 
 
 def _explain_sample(fit: FittedTotals) -> str:
@@ -107,7 +103,7 @@ def _explain_prediction(fit: FittedTotals) -> str:
     )
 
 
-def _explain_priors(fit: FittedByModel, level: float, pooled: Mapping[str, FloatArray]) -> list[str]:
+def _explain_priors(fit: FittedByModel, level: float, answer: Estimates) -> list[str]:
     """Return a paragraph about the candidate models, and one about each metric."""
     draws, largest = fit.apply([pairwise_precision, pairwise_recall]), fit.evidence.entities.size.max()
     (true, larger, false), shift = _share_unsampled_sizes(fit), fit.prior_shift(draws)
@@ -124,7 +120,8 @@ def _explain_priors(fit: FittedByModel, level: float, pooled: Mapping[str, Float
     paragraphs = [" ".join(["Priors and models determine the rest.", *_explain_models(fit)])]
     if fit.capped is not None:
         paragraphs.insert(0, f"{fit.capped}.")
-    for name, mean, (lower, upper) in zip(draws.names, draws.mean, draws.interval(level), strict=True):
+    bounds = zip(draws.interval(level), answer.interval(level), strict=True)
+    for name, mean, ((lower, upper), (low, high)) in zip(draws.names, draws.mean, bounds, strict=True):
         shifts = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
         sentences = [
             f"{name} is {mean:.3f}, {100 * level:g} % interval {lower:.3f} to {upper:.3f}.",
@@ -132,11 +129,9 @@ def _explain_priors(fit: FittedByModel, level: float, pooled: Mapping[str, Float
             f"If the prior of one part counted twice, the mean would move by {shifts} posterior standard "
             f"deviations. Above {SENSITIVE:g} an answer depends on that prior.",
         ]
-        if name in pooled:
-            low, high = pooled[name]
-            if name == pairwise_recall.name and is_unreliable(fit):
-                sentences.append("The alarm above calls this interval too short.")
-            sentences.append(f"The recommended one pools it with the closed form's, {low:.3f} to {high:.3f}.")
+        if name == pairwise_recall.name and is_unreliable(fit):
+            sentences.append("The alarm above calls this interval too short.")
+        sentences.append(f"With the share of the closed form it is {low:.3f} to {high:.3f}.")
         if len(ranges):
             under = ranges.loc[[name]]
             sentences.append(

@@ -32,7 +32,8 @@ from ..metrics.definitions import (
     MetricLike,
     resolve_metrics,
 )
-from ..metrics.uncertain import Draws, Pictured
+from ..metrics.totals import evaluate_draws
+from ..metrics.uncertain import Estimates, Pictured
 from .data import Evidence
 from .heap import CappedReading
 from .model import SizeModel
@@ -70,18 +71,20 @@ Total = Callable[[Column | Known], FloatArray]
 """A function of a column that returns posterior draws of its population total, (chain, draw)."""
 
 
-def totals(metrics: MetricLike, total: Total) -> Draws:
+def totals(metrics: MetricLike, total: Total) -> Estimates:
     """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
     columns = dict.fromkeys(c for m in resolve_metrics(metrics) for c in m.columns)
     values = {c.name: total(c) for c in columns}
-    return Draws(tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values))
+    return Estimates.of_draws(
+        tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values)
+    )
 
 
-def applied(metrics: MetricLike, total: Total) -> Draws:
+def applied(metrics: MetricLike, total: Total) -> Estimates:
     """Return posterior draws of metrics, (chain, draw, k): see `Fit.apply`."""
     metrics = resolve_metrics(metrics)
-    draws = totals(metrics, total).apply(metrics)
-    return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
+    drawn = totals(metrics, total)
+    return evaluate_draws(metrics, drawn.names, drawn.chains)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,15 +166,12 @@ class FittedTotals(Pictured):
         records = self.evidence.data["records"] - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
-    def totals(self, metrics: MetricLike) -> Draws:
+    def totals(self, metrics: MetricLike) -> Estimates:
         """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
         return totals(metrics, self.total)
 
-    def apply(self, metrics: MetricLike) -> Draws:
+    def apply(self, metrics: MetricLike) -> Estimates:
         """Return posterior draws of metrics, (chain, draw, k).
-
-        Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
-        is then set to the end of the support.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class FittedTotals(Pictured):
         """Return the metrics of `erbayes.metrics.ALL` that have draws."""
         return tuple(m for m in ALL if identifies(m))
 
-    def prior_shift(self, draws: Draws) -> pd.DataFrame:
+    def prior_shift(self, draws: Estimates) -> pd.DataFrame:
         """Return how sensitive the mean of each metric is to the prior of each part, (metric, part).
 
         It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
@@ -206,7 +206,7 @@ class FittedTotals(Pictured):
         number = shifts[..., 0, 0].size
         return self._by_metric_and_part(draws, np.abs(shifts.sum(axis=(0, 1))) / (number - 1))
 
-    def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
+    def prior_shift_error(self, draws: Estimates) -> pd.DataFrame:
         """Return the Monte Carlo standard error of `prior_shift`, from means of √n consecutive draws."""
         shifts = self._shift_by_draw(draws)
         n = shifts.shape[1]
@@ -214,15 +214,15 @@ class FittedTotals(Pictured):
         batches = shifts[:, n % length :].reshape(-1, length, *shifts.shape[2:]).mean(axis=1)
         return self._by_metric_and_part(draws, batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))
 
-    def _shift_by_draw(self, draws: Draws) -> FloatArray:
+    def _shift_by_draw(self, draws: Estimates) -> FloatArray:
         """Return what each draw adds to the shift of each metric by each part, (chain, draw, k, part)."""
         priors = np.stack(list(self.log_prior.values()), axis=-1)
         certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
-        metrics = (draws.values - draws.mean) / np.where(certain, np.inf, draws.sd)
+        metrics = (draws.chains - draws.mean) / np.where(certain, np.inf, draws.sd)
         deviations = priors - priors.mean(axis=(0, 1))
         return np.asarray(np.log(2) * metrics[..., None] * deviations[..., None, :])
 
-    def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
+    def _by_metric_and_part(self, draws: Estimates, values: FloatArray) -> pd.DataFrame:
         return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
     @cached_property

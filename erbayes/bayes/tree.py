@@ -199,9 +199,9 @@ class FittedTree(FittedTotals):
         parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
         entities, data = self.evidence.entities, self.evidence.data
         groups: dict[str, Mapping[str, Any]] = {
-            "posterior": {**parameters, "metrics": metrics.values},
+            "posterior": {**parameters, "metrics": metrics.chains},
             "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
-            "totals": {"totals": totals.values},
+            "totals": {"totals": totals.chains},
             "log_likelihood": {"outcome": self.log_likelihood()},
             "log_prior": self.log_prior,
             "observed_data": {name: factor.observed for name, factor in self.factors.items()},

@@ -146,14 +146,14 @@ class EngineName(Enum):
     BOOTSTRAP = "bootstrap"
     JACKKNIFE = "jackknife"
     SIZE_MODEL = "size-model"
-    POOL = "pool"
+    POSTERIOR = "posterior"
     ADVISED = "advised"
 
 
 @panel("Metrics")
 class EngineOption:
     engine: EngineName | None = option(
-        "closed-form (default), bootstrap, jackknife, size-model, pool or advised, with why.",
+        "closed-form (default), bootstrap, jackknife, size-model, posterior or advised, with why.",
         metavar="ENGINE",
     )
 
@@ -334,7 +334,7 @@ class Domains:
     def refuse_models(self, by_engine: EngineOption) -> None:
         """Refuse groups by an engine with a size model, before it fits."""
         name = by_engine.name
-        if self.column is not None and name in (EngineName.SIZE_MODEL, EngineName.POOL):
+        if self.column is not None and name in (EngineName.SIZE_MODEL, EngineName.POSTERIOR):
             raise DataError(
                 f"--engine {name.value} has no groups, since an entity may lie in several: leave out "
                 f"{self.option}, or choose --engine closed-form, jackknife or bootstrap"

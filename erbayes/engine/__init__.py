@@ -13,7 +13,6 @@ from .contract import Engine, Estimator, records_of
 from .fitted import taylor
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
-from .pool import PooledDraws
 from .replicates import BCa, Resampled, bootstrap
 from .several_engines import side_by_side
 
@@ -26,7 +25,6 @@ __all__ = [
     "Jackknife",
     "Naive",
     "P_naive",
-    "PooledDraws",
     "Resampled",
     "Taylor",
     "betting",

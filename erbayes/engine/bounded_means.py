@@ -20,7 +20,7 @@ Source: Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,8 +34,7 @@ from ..design.sample import Batch, Sample
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
 from ..metrics.intervals import check_level
-from ..metrics.uncertain import Normal
-from ..metrics.unseen import by_component
+from ..metrics.uncertain import Bets, Estimates
 from ..units.units import Units
 from .fitted import columns_of, fit_sample
 
@@ -154,18 +153,9 @@ def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level
     return np.array([lower, 1 - upper])
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Means(Normal):
-    """Metrics that are means of numbers `values` in [0, 1], with their `shares`, (..., n draws, k) each."""
-
-    kind: ClassVar[Any]
-    values: FloatArray = by_component(-1)
-    shares: FloatArray = by_component(-1)
-
-
-def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
+def with_draws(fit: Estimates, values: FloatArray, shares: FloatArray) -> Estimates:
     """Return a fit together with the ratios and the shares of its draws, both (..., n draws, k)."""
-    return Means(**{f.name: getattr(fit, f.name) for f in fields(Normal)}, values=values, shares=shares)
+    return replace(fit, bets=Bets(values=values, shares=shares), kind=Betting())
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,23 +178,24 @@ class Betting:
 
     anytime: bool = False
 
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Means)
+    def suits(self, result: Estimates) -> bool:
+        return result.bets is not None
 
-    def bounds(self, result: Means, level: float) -> FloatArray:
-        values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
+        assert result.bets is not None
+        # a metric without an estimate has no values
+        both = (np.nan_to_num(a) for a in (result.bets.values, result.bets.shares))
+        values, shares = (np.swapaxes(a, -1, -2) for a in both)
         low, high = np.moveaxis(betting(values, level, self.anytime, shares), -1, 0)
-        mean, x = (shares * values).sum(axis=-1) / shares.sum(axis=-1), result.mean
+        with np.errstate(invalid="ignore"):
+            mean, x = (shares * values).sum(axis=-1) / shares.sum(axis=-1), result.mean
         # where early draws refute what all of them say, the order is wrong, or the interval most often is
         inside = (low <= mean + ROUNDING) & (mean - ROUNDING <= high)
         ends = np.stack([np.minimum(low, x), np.maximum(high, x)], axis=-1)
         return np.where(inside[..., None], ends, np.nan)
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         return "betting at any time" if self.anytime else "betting"
-
-
-Means.kind = Betting()
 
 
 def _is_constant(x: FloatArray) -> bool:
@@ -320,14 +311,14 @@ class BoundedMeans:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> design = eb.UniformRecords(draws=["x", "y"])
-    >>> BoundedMeans()(eb.Sample(units, design), [eb.metrics.b3_recall]).values.round(2)
+    >>> BoundedMeans()(eb.Sample(units, design), [eb.metrics.b3_recall]).bets.values.round(2)
     array([[1.],
            [1.]])
     """
 
     batched: ClassVar[bool] = True
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
         fit = fit_sample(sample, metrics).estimates
         return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

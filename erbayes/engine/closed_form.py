@@ -14,11 +14,11 @@ import numpy as np
 from .._internal.arrays import Seed
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Normal, stacked
+from ..metrics.uncertain import Estimates, stacked
 from .fitted import fit_sample
 
 
-def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: int = 2) -> Normal:
+def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: int = 2) -> Estimates:
     """Return metrics of all samples in order, with covariances from the shared draws."""
     fits = [fit_sample(sample, metrics) for sample in samples]
     effects = np.hstack([fit.effects for fit in fits])
@@ -39,10 +39,10 @@ class Taylor:
     batched: ClassVar[bool] = True
     order: int = 2
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         fit = fit_sample(sample, metrics)
         return fit.estimates if self.order > 1 else fit.plain
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`, with bias-corrected estimates."""
         return paired_taylor(samples, metrics)

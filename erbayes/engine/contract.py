@@ -14,7 +14,7 @@ from .._internal.errors import DataError, need_object
 from ..design.sample import Sample
 from ..metrics.definitions import Group, Metric
 from ..metrics.intervals import Kind
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.uncertain import Estimates
 
 
 class Engine(Protocol):
@@ -38,7 +38,7 @@ class Engine(Protocol):
     array([30.])
     """
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Estimates:
         """Return the metrics, jointly, or raise NotIdentified if this sample cannot estimate one."""
 
 
@@ -46,15 +46,13 @@ class Engine(Protocol):
 class Paired(Engine, Protocol):
     """An engine that can judge several predictions by the same draws."""
 
-    def paired(
-        self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
-    ) -> Normal | Draws:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """Return all metrics of the first sample, then of the second, and so on, jointly."""
 
 
 @runtime_checkable
 class Fitting(Engine, Protocol):
-    """An engine with a fit, which its results have too, and whose method `recommended` returns these.
+    """An engine with a fit, which its results have too, and whose method `estimate` returns these.
 
     Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.draw_retention`.
     """
@@ -126,7 +124,7 @@ def need_paired(engine: Engine) -> Paired:
 
 def estimate_paired(
     engine: Paired, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
-) -> Normal | Draws:
+) -> Estimates:
     """Return all metrics of the first sample, then of the second, and so on, jointly, by one engine.
 
     A metric of the truth alone is one number, whatever is predicted. All predictions have it from the one
@@ -140,7 +138,7 @@ def estimate_paired(
     take = np.arange(len(samples) * k).reshape(-1, k)
     of_truth = joint.part(take[:, truth].ravel().tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.diagonal(of_truth.cov) / of_truth.estimate**2
+        relative = (of_truth.uncut_sd / of_truth.estimate) ** 2
     best = np.nan_to_num(relative, nan=np.inf).reshape(-1, len(truth)).argmin(axis=0)
     take[:, truth] = best * k + truth
     return joint.part(take.ravel().tolist())

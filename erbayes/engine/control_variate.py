@@ -11,17 +11,13 @@ them. `erbayes.assisted`, `erbayes.two_phase` and `erbayes.impact` correct their
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray
 from ..design.draws import DrawnUnits
-from ..metrics.intervals import Kind
-from ..metrics.uncertain import Normal
-from ..metrics.unseen import by_component
 
 MASS = 0.5
 """Weight of each of the two pseudo-draws on which the control is entirely wrong, in draws.
@@ -81,7 +77,7 @@ class ControlVariate:
     - Two pseudo-draws allow for errors of the control that no draw shows. Each is of an average entity about
       which the control is entirely wrong, and changes the estimate no further than a draw without a control.
     - If few draws make most of d - λe, the end of an interval on their side is further away by the
-      skewness (`Corrected`).
+      skewness (`Unseen.find_shifts`).
 
     The figures by which these guards were chosen are in benchmarks/assisted.md.
 
@@ -168,28 +164,3 @@ def count_equivalent_labels(draws: int, before: FloatArray, after: FloatArray) -
     # variances fall as 1/n, so that their ratio says how many draws more would be as good
     gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
     return np.maximum(np.round(draws * gain), 0)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Corrected(Normal):
-    """Estimates corrected by a control variate: a `Normal` with longer intervals.
-
-    `skew` (k, 2): as in `ControlVariate`; `between` (k, 2): distances down and up to the ends of a range in
-    which the value of the control may be anywhere, whose uniform distribution is in the covariance.
-    """
-
-    skew: FloatArray = by_component(0)
-    between: FloatArray = by_component(0)
-
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        """Return intervals, (k, 2), as if labels settled nothing.
-
-        An interval begins where that of the least estimate of the range begins, and ends where that of the
-        largest ends. Each end is further away by g (1 + 2z²)/6, with g its `skew` and z the normal quantile
-        of the level (Johnson 1978).
-        """
-        # the ends of the range take the place of its variance
-        fit = replace(self, cov=self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12))
-        down, up = (self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6).T
-        low, high = (Normal._bound(replace(fit, mean=fit.mean + shift), level, kind) for shift in (-down, up))
-        return np.column_stack([low[:, 0], high[:, 1]])

@@ -37,13 +37,14 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.sentences import is_at_an_end
-from ..metrics.uncertain import EMPTY, Normal
+from ..metrics.uncertain import EMPTY, Estimates
 from ..metrics.unseen import NOTABLE
 from ..units.heap import chance_capped, find_heap, find_seen_caps
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
-from .pool import MIXED
 
+MIXED = "mixed"
+"""How kinds of intervals begin that allow for both readings of a heap in the predicted sizes."""
 UNRESOLVED = 0.1
 """Share of unresolved draws above which estimates depend on an assumption about them."""
 LEFT_OUT = 0.05
@@ -110,7 +111,7 @@ def _scale(y: Value, r: Value, N: Value) -> Value:
     return N * y / r
 
 
-def compare_with_known(fit: Normal, totals: Sequence[float]) -> pd.DataFrame:
+def compare_with_known(fit: Estimates, totals: Sequence[float]) -> pd.DataFrame:
     """Return a table of estimated and known totals, (k,), with their ratio."""
     known = np.array(totals)
     ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
@@ -252,7 +253,7 @@ def _name_intervals(rows: pd.DataFrame) -> str:
     return f"{kinds} intervals of {names}"
 
 
-def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
+def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
     settled = np.ptp(fit.unseen.certain, axis=-1) <= ROUNDING  # labels leave one value, if they are right
     still = np.flatnonzero((fit.sd == 0) & ~settled).tolist()

@@ -29,13 +29,12 @@ from ..metrics.definitions import (
     pairwise_recall,
 )
 from ..metrics.moves import Moves
-from ..metrics.uncertain import Draws, Normal, stacked
+from ..metrics.uncertain import Estimates, stacked
 from ..metrics.unseen import Unseen, round_outward
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
-from .pool import PooledDifferences, PooledDraws
-from .replicates import Replicates
+from .replicates import set_beside
 
 ROUNDING = 1e-12
 """Difference of two metrics that is rounding, over the first one or over 1."""
@@ -46,17 +45,17 @@ class _Side:
     """One of two predictions: its fitted sample, and its metrics, (k,), as an engine estimates them."""
 
     draws: Fitted
-    fit: Normal
+    fit: Estimates
 
 
 def subtract(
-    joint: Normal | Draws,
+    joint: Estimates,
     samples: Sequence[Sample],
     metrics: Sequence[Metric],
     pairs: Sequence[tuple[int, int]],
     names: Sequence[str],
     overlaps: Overlaps,
-) -> Normal | Draws:
+) -> Estimates:
     """Return metrics of the second less the first prediction of each pair, (pairs x metrics), jointly.
 
     `joint` has all metrics of the first prediction, then of the second, and so on; `samples` are the same
@@ -65,31 +64,30 @@ def subtract(
     k, one = len(metrics), np.eye(len(samples))
     change = np.kron([one[second] - one[first] for first, second in pairs], np.eye(k))
 
-    def move(fit: Normal, samples: Sequence[Sample]) -> Normal:
+    def move(fit: Estimates, samples: Sequence[Sample]) -> Estimates:
         sides = [
             _Side(fit_sample(sample, metrics), fit.part(range(i * k, i * k + k)))
             for i, sample in enumerate(samples)
         ]
-        plain = fit.contrast(change, names).plain()
+        plain = replace(fit.contrast(change, names), combined=None)
         of_each = [
             _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], shared)
             for at, ((i, j), shared) in enumerate(zip(pairs, overlaps.find(pairs), strict=True))
         ]
         return stacked(of_each, plain.cov)
 
-    if isinstance(joint, Normal):
+    if joint.values is None:
         return move(joint, samples)
     drawn = joint.contrast(change, names)
-    if isinstance(joint, PooledDraws) and joint.closed is not None:
-        return PooledDifferences.of(drawn, move(joint.closed, samples), joint, change != 0)
-    if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
+    if joint.other is None:
         return drawn
-    fit = move(joint.fit, samples)
-    unseen = Unseen(certain=fit.unseen.certain)
-    return replace(drawn, centre=fit.mean, unseen=unseen, fit=fit, moving=fit.moves.moving)
+    fit = move(joint.other, samples)
+    if joint.replicated is not None:
+        return set_beside(drawn, fit, fit.moves.moving)
+    return replace(drawn, unseen=Unseen(certain=fit.unseen.certain), other=fit)
 
 
-def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap) -> Normal:
+def _move(difference: Estimates, first: _Side, second: _Side, shared: Overlap) -> Estimates:
     """Return the differences of two predictions with the gains and losses of draws."""
     certain = _find_certain_ends(first, second, shared)
     variance, effective = first.draws.sample.expansion, difference.unseen.effective

@@ -16,7 +16,7 @@ from ..design.sample import Batch, Sample, need_sample
 from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
 from ..metrics.totals import Totals
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Estimates
 from ..metrics.unseen import map_components
 
 REMEMBERED = 100
@@ -92,16 +92,16 @@ class Fitted:
         return counted
 
     @cached_property
-    def estimates(self) -> Normal:
+    def estimates(self) -> Estimates:
         """The metrics, corrected for bias."""
         return self._settle(self.totals.apply(self.metrics))
 
     @cached_property
-    def plain(self) -> Normal:
+    def plain(self) -> Estimates:
         """The metrics of the totals as they are, not corrected for bias."""
         return self._settle(self.totals.apply(self.metrics, order=1))
 
-    def _settle(self, fit: Normal) -> Normal:
+    def _settle(self, fit: Estimates) -> Estimates:
         """Return estimates with the ends that labels settle, all arrays protected."""
         certain = self.sample.certain(self.metrics)
         return _protect(replace(fit, unseen=replace(fit.unseen, certain=certain)))
@@ -161,7 +161,7 @@ class Fitted:
         return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
 
 
-def _protect(fit: Normal) -> Normal:
+def _protect(fit: Estimates) -> Estimates:
     """Return estimates whose arrays cannot be written, since whoever asks for them again gets the same."""
 
     def lock(axes: Sequence[int], x: Any) -> Any:

@@ -13,7 +13,7 @@ from ..design.sample import Sample
 from ..metrics.columns import ENTITIES, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import Metric, entities, mean_cluster_size
 from ..metrics.moves import Moves
-from ..metrics.uncertain import Normal, stacked
+from ..metrics.uncertain import Estimates, stacked
 from ..metrics.unseen import round_outward
 from .fitted import fit_sample
 
@@ -26,16 +26,16 @@ HALF = 0.5
 class ClosedForm:
     """The closed form, in which the known number of predicted clusters improves `COUNTED`."""
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         return _estimate(sample, metrics)[0]
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`."""
         fits, moved = zip(*(_estimate(sample, metrics) for sample in samples), strict=True)
         return stacked(fits, samples[0].expansion.covariance(np.hstack(moved)))
 
 
-def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, FloatArray]:
+def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Estimates, FloatArray]:
     """Return metrics of a sample, and what each draw moves them by, (n, k)."""
     fitted = fit_sample(sample, metrics)
     found = fitted.estimates
@@ -44,8 +44,8 @@ def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, FloatA
 
 
 def improve_counts(
-    sample: Sample, found: Normal, moved: FloatArray, metrics: Sequence[Metric | None]
-) -> tuple[Normal, FloatArray]:
+    sample: Sample, found: Estimates, moved: FloatArray, metrics: Sequence[Metric | None]
+) -> tuple[Estimates, FloatArray]:
     """Return `found`, which draws move by `moved`, (n, k), with better numbers of entities and mean sizes.
 
     Components are these metrics, or None for another one.
@@ -67,7 +67,7 @@ def improve_counts(
     return replace(both, names=found.names, cov=cov), moved
 
 
-def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Normal, FloatArray]:
+def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Estimates, FloatArray]:
     """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (n, k).
 
     K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the

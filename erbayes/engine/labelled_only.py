@@ -13,7 +13,7 @@ from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, pairwise_precision, resolve_metrics
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Estimates
 from ..units.units import Units, need_units
 from .fitted import fit_sample
 
@@ -57,7 +57,7 @@ def P_naive(units: Units) -> float:
     return float(naive(units, [pairwise_precision]).iloc[0])
 
 
-def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
+def _as_census(units: Units, metrics: Sequence[Metric]) -> Estimates:
     """Return the metrics of a census, as if the labelled records were the population."""
     need_units(units)
     if not units.by_entity:
@@ -71,7 +71,7 @@ def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
 class Naive:
     """An engine of naive metrics (see `naive`), without standard errors."""
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         need_sample(sample)
         census = _as_census(sample.units, metrics)
         return replace(census, cov=np.full_like(census.cov, np.nan))

@@ -10,13 +10,13 @@ import numpy as np
 from .._internal.arrays import FloatArray, Seed
 from ..design.sample import Sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike
-from ..metrics.uncertain import Normal, stacked
+from ..metrics.uncertain import Estimates, stacked
 from .fitted import Fitted, fit_sample
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
-def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Normal:
+def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Estimates:
     """Estimate metrics with jackknife standard errors: each draw is left out in turn.
 
     The variance is Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)² over draws, with g the metric, g_(s) the metric without
@@ -47,12 +47,12 @@ def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Normal:
     return jackknife_errors(fit_sample(sample, metrics))
 
 
-def jackknife_errors(fit: Fitted) -> Normal:
+def jackknife_errors(fit: Fitted) -> Estimates:
     """Return plain estimates with the covariance of the jackknife."""
     return _replace_errors(fit.plain, fit.jackknifed)
 
 
-def _replace_errors(fit: Normal, changes: FloatArray) -> Normal:
+def _replace_errors(fit: Estimates, changes: FloatArray) -> Estimates:
     """Return a fit with the covariance of the jackknife."""
     undefined = tuple(
         why or (UNDEFINED if lost else "")
@@ -65,11 +65,11 @@ def _replace_errors(fit: Normal, changes: FloatArray) -> Normal:
 class Jackknife:
     """The jackknife: an engine with estimates of the closed form and the standard errors of `jackknife`."""
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         fit = fit_sample(sample, metrics)
         return _replace_errors(fit.estimates, fit.jackknifed)
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`: each draw is left out of all samples at once."""
         fits = [fit_sample(sample, metrics) for sample in samples]
         joint = np.hstack([fit.jackknifed for fit in fits])

@@ -11,7 +11,7 @@ from .._internal.errors import DataError, Grade, Sentence, import_extra
 from ..design.predicted import draws_records
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.uncertain import Estimates
 from ..metrics.unseen import NOTABLE
 from .contract import Engine, adapt_to_study, need_engine, need_paired
 from .diagnostics import warn_heavy_tail
@@ -31,9 +31,9 @@ def make_size_model() -> Any:
     return _import_bayes().Modelled()
 
 
-def make_pool() -> Any:
-    """Return the pool of the size model and the closed form as an engine, `erbayes.bayes.PooledModel`."""
-    return _import_bayes().PooledModel()
+def make_posterior() -> Any:
+    """Return the posterior of the size model alone as an engine, `erbayes.bayes.Modelled(weight=1)`."""
+    return _import_bayes().Modelled(weight=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,13 @@ class Advised:
     def for_study(self) -> Engine:
         return Advised(in_study=True)
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         engine, why = choose_engine(sample, metrics)
         engine = adapt_to_study(engine) if self.in_study else engine
         found = engine(sample, metrics, rng)
         return replace(found, remarks=(why, *found.remarks))
 
-    def paired(
-        self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
-    ) -> Normal | Draws:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`, by one engine for all predictions: the closed form only if it suits each."""
         choices = [choose_engine(sample, metrics) for sample in samples]
         engine, why = next((one for one in choices if not isinstance(one[0], ClosedForm)), choices[0])
@@ -71,12 +69,12 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
         return ClosedForm(), _say_taken("closed form", reason)
     model = make_size_model() if sample.units.by_entity else None
     if model is not None and model.takes(sample) and any(map(model.identifies, metrics)):
-        # the closed form misses large entities that were not drawn, and the model alone is too sure of them;
-        # the pool misses less often than either, at a better interval score (benchmarks/bayes-pool.md)
+        # the closed form misses large entities that were not drawn, and the posterior alone is too sure of
+        # them; the size model, which averages both, misses less often (benchmarks/bayes-pool.md)
         reason = "entities were drawn and a few hold most links"
         if sample.heap is not None:
             reason = "a matcher that caps may have left the heap in the predicted sizes"
-        return make_pool(), _say_taken("pool of size model and closed form", reason)
+        return model, _say_taken("size model", reason)
     reason = "a few units carry the estimates, and no size model has such metrics or draws"
     return Jackknife(), _say_taken("jackknife", reason)
 
@@ -97,7 +95,7 @@ NAMES: dict[str, Callable[[], Engine]] = {
     "jackknife": Jackknife,
     "bootstrap": Resampled,
     "size model": make_size_model,
-    "pool": make_pool,
+    "posterior": make_posterior,
     "advised": Advised,
 }
 """Engines by the names that the doors take, each made when it is asked for."""

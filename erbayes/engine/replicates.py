@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._internal.arrays import BoolArray, FloatArray, Seed, generator
+from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
-from ..metrics.intervals import DEFAULT, Distribution, Kind
 from ..metrics.moves import count_moving
-from ..metrics.uncertain import Draws, Estimates, Normal
-from ..metrics.unseen import by_component
+from ..metrics.totals import evaluate_draws
+from ..metrics.uncertain import Estimates, Replication
+from ..metrics.unseen import stack_components
 from .closed_form import paired_taylor
-from .fitted import fit_sample
+from .fitted import Fitted, fit_sample
 
 FEWEST = 5.0
 """Draws that move a metric below which it has the interval of the closed form.
@@ -57,72 +56,40 @@ class BCa:
     array([[0.42, 0.47]])
     """
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         return "BCa"
 
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Bootstrap)
+    def suits(self, result: Estimates) -> bool:
+        return result.replicated is not None
 
-    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
-        values, x = boot.flat, boot.plain
+    def bounds(self, boot: Estimates, level: float) -> FloatArray:
+        assert boot.replicated is not None
+        values, x, acceleration = boot.flat, boot.replicated.plain, boot.replicated.acceleration[:, None]
         # replicates that equal the estimate count half: few draws give many of them
         below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
         # if all replicates are on one side, z0 would be infinite
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
         z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-        share = ndtr(z0[:, None] + z / (1 - boot.acceleration[:, None] * z))
+        share = ndtr(z0[:, None] + z / (1 - acceleration * z))
         rank, ordered = np.arange(len(values)), np.sort(values.T)
         return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Replicates(Draws):
-    """Bootstrap replicates of metrics, (1, B, k), with their closed form.
+def set_beside(drawn: Estimates, fit: Estimates, moving: FloatArray) -> Estimates:
+    """Return replicates with the estimates of the closed form, and its intervals where few draws move them.
 
-    A resample shows no errors but those of the draws, so that a metric that fewer than five draws move has
-    the interval of the closed form. `fit`: that, of the same estimates; `moving` (k,): draws that move each.
+    A resample shows no errors but those of the draws. `moving` (k,): draws that move each metric.
     """
-
-    fit: Normal = by_component(-1)
-    moving: FloatArray = by_component(-1)
-
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        """As `Estimates`, or the interval of the closed form where few draws move a metric."""
-        bounds = DEFAULT.widened(self.fit, Estimates._bound(self, level, kind))
-        return np.where(self._few[:, None], self.fit._bound(level, None), bounds)
-
-    @property
-    def _few(self) -> BoolArray:
-        """Return which metrics few draws move, or all by the same, or are 0/0 in a replicate, (k,)."""
-        spread = self.flat.std(axis=0)
-        return ((self.moving < FEWEST) | ~(spread > ROUNDING)) & ~np.isnan(self.fit.mean)
-
-    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Replicates:
-        """As `Draws.contrast`, with the combinations of the closed form."""
-        drawn, fit = Draws.contrast(self, weights, names), self.fit.contrast(weights, names)
-        moving = np.array([self.moving[row != 0].min() for row in fit.weights])
-        return Replicates(drawn.names, drawn.values, drawn.support, drawn.centre, fit=fit, moving=moving)
-
-    def name_kind(self, j: int, kind: Kind | None = None) -> str:
-        return self.fit.name_kind(j) if self._few[j] else Draws.name_kind(self, j, kind)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Bootstrap(Replicates):
-    """Bootstrap replicates of metrics, and of their totals, (1, B, k), not corrected for bias.
-
-    `plain`, `acceleration` (k,): estimates that are not corrected either, and a sixth of their skewness.
-    """
-
-    kind: ClassVar[Kind] = BCa()
-    totals: Draws
-    plain: FloatArray = by_component(0)
-    acceleration: FloatArray = by_component(0)
-
-    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return the replicates without their sample. Their default intervals are equal-tailed."""
-        given = self.names, self.values, self.support, self.centre, self.unseen
-        return Replicates(*given, fit=self.fit, moving=self.moving)
+    spread = drawn.flat.std(axis=0)
+    few = ((moving < FEWEST) | ~(spread > ROUNDING)) & ~np.isnan(fit.mean)
+    return replace(
+        drawn,
+        mean=fit.mean,
+        unseen=fit.unseen,
+        moves=fit.moves,
+        other=fit,
+        weight=np.where(few, 0.0, 1.0),
+    )
 
 
 def bootstrap(
@@ -132,7 +99,7 @@ def bootstrap(
     replicates: int = 4000,
     rng: Seed = None,
     progress: bool = True,
-) -> Bootstrap:
+) -> Estimates:
     """Estimate metrics with the bootstrap: replicates of them under resampling of the draws.
 
     Parameters
@@ -142,8 +109,10 @@ def bootstrap(
 
     Returns
     -------
-    Bootstrap
-        A metric that is 0/0 in some replicates is NaN there (see `Draws.reasons`).
+    Estimates
+        Its `values` are replicates, (1, replicates, k), not corrected for bias. A metric that is 0/0 in some
+        of them is NaN there (see `Estimates.reasons`). One that fewer than five draws move has the interval
+        of the closed form.
 
     Raises
     ------
@@ -177,6 +146,23 @@ def bootstrap(
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     metrics, rng = resolve_metrics(metrics), generator(rng)
     fitted, draws = fit_sample(sample, metrics), sample.expansion
+    names, totals = replicate_totals(fitted, replicates, rng, progress)
+    fit, found = fitted.estimates, evaluate_draws(metrics, names, totals[None])
+    third, second = draws.third @ fitted.effects**3, np.diagonal(fitted.plain.cov)
+    spread = np.maximum(second, 0) ** 1.5
+    replicated = Replication(
+        plain=fitted.plain.mean,
+        acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
+    )
+    found = replace(found, replicated=replicated, kind=BCa())
+    return set_beside(found, fit, _count_moving_draws(sample, metrics))
+
+
+def replicate_totals(
+    fitted: Fitted, replicates: int, rng: np.random.Generator, progress: bool
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the names of the totals that metrics need, and replicates of them, (replicates, totals)."""
+    sample, draws = fitted.sample, fitted.sample.expansion
     Z = draws.residuals(fitted.contributions)
     rows = max(CHUNK // max(len(Z), 1), 1)
     numbers = [min(rows, replicates - done) for done in range(0, replicates, rows)]
@@ -186,23 +172,8 @@ def bootstrap(
     ]
     sums = fitted.contributions.sum(axis=0) + np.vstack(moved)
     constants = np.array([sample.known(t) for t in fitted.known])
-    values = np.hstack([sums, np.tile(constants, (replicates, 1))])
     names = tuple(c.name for c in fitted.counted) + tuple(t.name for t in fitted.known)
-    totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
-    fit, found = fitted.estimates, totals.apply(metrics)
-    least, most = np.array(found.support).T
-    # a multiplier below 0 may take a share out of its range
-    values = np.clip(found.values, least, most)
-    third, second = draws.third @ fitted.effects**3, np.diagonal(fitted.plain.cov)
-    spread = np.maximum(second, 0) ** 1.5
-    return Bootstrap(
-        *(found.names, values, found.support, fit.mean, fit.unseen),
-        fit=fit,
-        moving=_count_moving_draws(sample, metrics),
-        totals=totals,
-        plain=fitted.plain.mean,
-        acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
-    )
+    return names, np.hstack([sums, np.tile(constants, (replicates, 1))])
 
 
 def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -218,20 +189,12 @@ class Resampled:
 
     replicates: int = 4000
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Bootstrap:
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         return bootstrap(sample, metrics, replicates=self.replicates, rng=rng, progress=False)
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Replicates:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`, with the same multipliers for every sample."""
         seed = generator(rng)
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
-        fit = paired_taylor(samples, metrics)
-        return Replicates(
-            names=fit.names,
-            values=np.concatenate([b.values for b in boots], axis=-1),
-            support=fit.support,
-            centre=fit.mean,
-            unseen=fit.unseen,
-            fit=fit,
-            moving=np.concatenate([b.moving for b in boots]),
-        )
+        joint = stack_components(*boots, cov=np.cov(np.hstack([boot.flat for boot in boots]), rowvar=False))
+        return replace(joint, other=paired_taylor(samples, metrics))

@@ -15,10 +15,9 @@ from .._internal.errors import DataError, NotIdentified, need
 from ..design.sample import Sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
-from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
+from ..metrics.uncertain import EMPTY, Estimates, Pictured
 from .contract import Fitting
 from .named import find_engine
-from .pool import QUOTED, PooledDraws
 
 ENGINES = ("closed form", "bootstrap", "size model")
 """Engines that are set side by side if none are named, without a model, by resampling and with a model."""
@@ -27,7 +26,7 @@ ENGINES = ("closed form", "bootstrap", "size model")
 class Applied(Protocol):
     """A result to which metrics are not yet applied: `Totals`, or the fit of a model."""
 
-    def apply(self, metrics: Sequence[Metric], /) -> Normal | Draws:
+    def apply(self, metrics: Sequence[Metric], /) -> Estimates:
         """Return the metrics, jointly."""
 
 
@@ -64,7 +63,7 @@ class SideBySide(Pictured):
 
 
 def side_by_side(
-    results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series | NotIdentified],
+    results: Sample | Mapping[str, Applied | Estimates | pd.Series | NotIdentified],
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     engines: Iterable[str] | None = None,
@@ -80,7 +79,7 @@ def side_by_side(
         A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
         fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
         `naive` returns, or the NotIdentified that an engine raised. A Bayesian fit has the intervals of
-        `fit.recommended`. An engine that cannot use a sample has no row, and its reason is printed.
+        `fit.estimate`. An engine that cannot use a sample has no row, and its reason is printed.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
@@ -155,17 +154,17 @@ def _run_engines(
     return results
 
 
-def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
+def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimates], dict[str, str]]:
     """Return results with the metrics that a result has, and the reasons why others are missing, by name."""
     if isinstance(result, NotIdentified):
         return [], {m.name: str(result) for m in metrics}
     if isinstance(result, pd.Series):
         result = _drop_errors(result)
-    if isinstance(result, Normal | Draws):
+    if isinstance(result, Estimates):
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
         return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
-    if (ask := getattr(result, "recommended", None) or getattr(result, "apply", None)) is None:
+    if (ask := getattr(result, "estimate", None) or getattr(result, "apply", None)) is None:
         raise DataError(f"{type(result).__name__} is no result of an engine")
     parts, lacking = [], {}
     for metric in metrics:
@@ -182,22 +181,22 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal |
     return parts, lacking
 
 
-def _drop_errors(estimates: pd.Series) -> Normal:
+def _drop_errors(estimates: pd.Series) -> Estimates:
     """Return estimates as a result without standard errors."""
     k, values = len(estimates), estimates.to_numpy(dtype=float)
     cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
     undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
     names, df = tuple(estimates.index), np.full(k, np.inf)
-    return Normal(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
+    return Estimates(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
 
 
-def _list_rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
+def _list_rows(part: Estimates, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
     """Return one row per metric and kind of interval, indexed by metric."""
     chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
-    if isinstance(part, Draws) and len(part.values) > 1:
+    if part.values is not None and len(part.values) > 1:
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
         chains["r_hat"] = array_stats().rhat(part.values, chain_axis=0, draw_axis=1)
-        if isinstance(part, PooledDraws):  # chains say nothing of what is quoted from the closed form
-            chains = {name: np.where(part.comes_from(QUOTED), np.nan, x) for name, x in chains.items()}
+        if part.other is not None:  # chains say nothing of what is quoted from the closed form
+            chains = {name: np.where(part.weight == 0, np.nan, x) for name, x in chains.items()}
     tables = [part.table(level, kind).assign(**chains) for kind in suitable(kinds, part)]
     return pd.concat(tables).rename(columns={"se": "sd", "se_bound": "sd"})

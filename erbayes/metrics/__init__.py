@@ -2,6 +2,6 @@
 
 from . import definitions
 from .definitions import *
-from .uncertain import Draws, Normal
+from .uncertain import Estimates
 
-__all__ = [*definitions.__all__, "Draws", "Normal"]
+__all__ = [*definitions.__all__, "Estimates"]

@@ -17,68 +17,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.special import lambertw, ndtr
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, import_extra, need_object, number
-from .moves import Moves
 from .quantiles import (
     compute_beta_quantiles,
     compute_gamma_quantiles,
     compute_t_quantiles,
     inflate_variances,
 )
-from .unseen import Unseen, measure_parts, widen
+from .unseen import measure_parts, widen
+
+if TYPE_CHECKING:
+    from .uncertain import Estimates
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
 
 
-@runtime_checkable
-class Estimated(Protocol):
-    """Estimates with standard errors, as distributions need them (see `erbayes.metrics.Normal`)."""
-
-    @property
-    def mean(self) -> FloatArray: ...
-    @property
-    def estimate(self) -> FloatArray: ...
-    @property
-    def uncut_sd(self) -> FloatArray: ...
-    @property
-    def df(self) -> FloatArray: ...
-    @property
-    def support(self) -> tuple[Support, ...]: ...
-    @property
-    def unseen(self) -> Unseen: ...
-    @property
-    def moves(self) -> Moves: ...
-
-
-@runtime_checkable
-class Drawn(Protocol):
-    """Draws of metrics, as intervals need them (see `erbayes.metrics.Draws`)."""
-
-    @property
-    def flat(self) -> FloatArray: ...
-
-
 class Kind(Protocol):
     """A rule that turns an uncertain estimate into an interval."""
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         """Return the name of the kind in tables, for component j of a result."""
 
-    def suits(self, result: Any) -> bool:
+    def suits(self, result: Estimates) -> bool:
         """Return whether results of this type have such intervals."""
 
-    def bounds(self, result: Any, level: float) -> FloatArray:
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
         """Return two-sided intervals of the share `level`, (..., k, 2)."""
 
 
-def interval(result: Any, level: float, kind: Kind) -> FloatArray:
+def interval(result: Estimates, level: float, kind: Kind) -> FloatArray:
     """Return two-sided intervals, (..., k, 2), cut to the support; NaN for a metric without a mean."""
     check_level(level)
     need_suitable(kind, result)
@@ -88,7 +62,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     return np.clip(bounds, limits[:, :1], limits[:, 1:])
 
 
-def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
+def allow_unreached(result: Estimates, bounds: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) in which the unreached share may have any value of the support."""
     share, support = result.unseen.unreached_share, np.array(result.support)
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
@@ -98,18 +72,18 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     return np.where(reached, bounds, widened)
 
 
-def need_suitable(kind: Kind, result: Any) -> None:
+def need_suitable(kind: Kind, result: Estimates) -> None:
     """Refuse an object that is no kind of interval, or none that the result can have."""
     need_object(kind, "bounds", KIND)
     if not kind.suits(result):
         raise DataError(
-            f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
-            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa of a Bootstrap, "
-            "and Betting of Means"
+            f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric, WALD and "
+            "Anytime are those of a closed form, EqualTailed and HighestDensity of draws, BCa of a "
+            "bootstrap, and Betting of bounded means"
         )
 
 
-def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
+def suitable(kinds: Sequence[Kind], result: Estimates) -> list[Kind]:
     """Return the kinds that suit a result, or its own kind if none does; DataError for what is no kind."""
     need_object(kinds, "__iter__", "kinds is a list, such as [WALD]")
     for kind in kinds:
@@ -123,27 +97,27 @@ class Distribution(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def label(self, result: Any, j: int) -> str: ...
+    def label(self, result: Estimates, j: int) -> str: ...
 
     @abstractmethod
-    def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
+    def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         """Return quantiles (..., k) at probabilities p that broadcast against the estimates (..., k)."""
 
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Estimated)
+    def suits(self, result: Estimates) -> bool:
+        return result.values is None
 
-    def bounds(self, result: Estimated, level: float) -> FloatArray:
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
         """Return the quantiles of both tails, widened to the estimate if it is outside them."""
         shape = (1,) * result.mean.ndim
         low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
         bounds = np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
         return self.widened(result, bounds)
 
-    def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
+    def widened(self, fit: Estimates, bounds: FloatArray) -> FloatArray:
         """Return intervals (..., k, 2) as they are: most kinds do not allow for what no draw can show."""
         return bounds
 
-    def spread_unseen(self, fit: Estimated) -> FloatArray:
+    def spread_unseen(self, fit: Estimates) -> FloatArray:
         """Return the variances, (..., k), that the kind adds for errors that no draw has shown: most none."""
         return np.zeros_like(fit.mean)
 
@@ -154,19 +128,19 @@ class EqualTailed:
 
     Examples
     --------
-    >>> from erbayes.metrics import Draws
-    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
+    >>> from erbayes.metrics import Estimates
+    >>> draws = Estimates.of_draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
     >>> draws.interval(0.5, EqualTailed())
     array([[0.25, 0.75]])
     """
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         return "equal-tailed"
 
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Drawn)
+    def suits(self, result: Estimates) -> bool:
+        return result.values is not None
 
-    def bounds(self, result: Drawn, level: float) -> FloatArray:
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
         return np.asarray(np.quantile(result.flat, [(1 - level) / 2, (1 + level) / 2], axis=0).T)
 
 
@@ -176,19 +150,19 @@ class HighestDensity:
 
     Examples
     --------
-    >>> from erbayes.metrics import Draws
-    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
+    >>> from erbayes.metrics import Estimates
+    >>> draws = Estimates.of_draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
     >>> draws.interval(0.5, HighestDensity()).round(2)
     array([[0.  , 0.25]])
     """
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         return "HDI"
 
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Drawn)
+    def suits(self, result: Estimates) -> bool:
+        return result.values is not None
 
-    def bounds(self, result: Drawn, level: float) -> FloatArray:
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
         return np.array(array_stats().hdi(result.flat, level, axis=0))
 
 
@@ -243,13 +217,13 @@ class BetaGamma(Distribution):
     def __post_init__(self) -> None:
         number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         if result.moves.there[j]:
             return "gains and losses"
         bounded = np.isfinite(result.support[j])
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
 
-    def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
+    def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))
         widened = inflate_variances(V, fit.df, p)
         quantiles = np.asarray(x + np.sqrt(V) * compute_t_quantiles(fit.df, p))
@@ -266,7 +240,7 @@ class BetaGamma(Distribution):
             return quantiles
         return np.where(there, fit.moves.quantile(fit.mean, p, self.mass), quantiles)
 
-    def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
+    def widened(self, fit: Estimates, bounds: FloatArray) -> FloatArray:
         """Return intervals (..., k, 2) that allow for the unreached share."""
         widened = allow_unreached(fit, bounds)
         there = fit.moves.there
@@ -275,10 +249,10 @@ class BetaGamma(Distribution):
         moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
         return np.where(there[:, None], moved, widened)
 
-    def spread_unseen(self, fit: Estimated) -> FloatArray:
+    def spread_unseen(self, fit: Estimates) -> FloatArray:
         return fit.unseen.spread_pseudo_draws(self.mass)
 
-    def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
+    def moments(self, fit: Estimates) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         share = fit.unseen.weigh_pseudo_draws(self.mass)
@@ -346,9 +320,9 @@ class Symmetric(Distribution):
 
     Examples
     --------
-    >>> from erbayes.metrics import Normal
+    >>> from erbayes.metrics import Estimates
     >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
-    >>> fit = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
+    >>> fit = Estimates(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
     >>> interval(fit, 0.95, Symmetric()).round(2), interval(fit, 0.95, WALD).round(2)
     (array([[0.52, 0.94]]), array([[0.6, 1. ]]))
     """
@@ -362,13 +336,13 @@ class Symmetric(Distribution):
         if self.df is not None:
             number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         if self == WALD:
             return "Wald"
         name = (self.scale or natural_scale(result.support[j])).name
         return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
 
-    def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
+    def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         step = fit.uncut_sd * compute_t_quantiles(
             fit.df if self.df is None else np.full_like(fit.df, self.df), p
         )
@@ -434,13 +408,13 @@ class Anytime:
         number(self.draws, what, lambda x: 0 < x < np.inf, must)
         need_object(self.kind, "quantile", "kind is one of the intervals in closed form, such as BetaGamma()")
 
-    def label(self, result: Any, j: int) -> str:
+    def label(self, result: Estimates, j: int) -> str:
         return f"{self.kind.label(result, j)} at any time"
 
-    def suits(self, result: Any) -> bool:
+    def suits(self, result: Estimates) -> bool:
         return self.kind.suits(result)
 
-    def bounds(self, result: Estimated, level: float) -> FloatArray:
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
         n = np.asarray(result.unseen.effective)
         if (np.isinf(n) & (result.uncut_sd > 0)).any():
             raise DataError("Anytime needs the effective number of draws, which these estimates have not")
@@ -452,7 +426,7 @@ class Anytime:
         bounds = np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
         return self.kind.widened(result, bounds)
 
-    def spread_unseen(self, fit: Estimated) -> FloatArray:
+    def spread_unseen(self, fit: Estimates) -> FloatArray:
         """Return the variances, (..., k), that the kind at each look adds for unseen errors."""
         return self.kind.spread_unseen(fit)
 

@@ -32,7 +32,7 @@ OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}",
 
 
 class Described(Protocol):
-    """Estimates of metrics, as sentences need them (see `erbayes.metrics.Normal`)."""
+    """Estimates of metrics, as sentences need them (see `erbayes.metrics.Estimates`)."""
 
     @property
     def names(self) -> tuple[str, ...]: ...

@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from .._internal.arrays import FloatArray
 from .intervals import check_level
-from .uncertain import Draws, Normal
+from .uncertain import Estimates
 
 PATHS = 10_000
 """Random vectors from which the level of simultaneous intervals is computed, to a standard error of .002."""
@@ -24,7 +24,7 @@ def draw_paths(cov: FloatArray) -> FloatArray:
     return np.asarray(np.random.default_rng(0).standard_normal((PATHS, len(root))) @ root)
 
 
-def simultaneous_level(result: Normal | Draws, level: float) -> float:
+def simultaneous_level(result: Estimates, level: float) -> float:
     """Return the pointwise level at which all intervals cover together at `level`: the sup-t band.
 
     It is 2 Φ(c) - 1, with c the quantile of the largest of |z_1|, ..., |z_k|, correlated as the components.

@@ -14,7 +14,7 @@ from .._internal.errors import NotIdentified
 from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .intervals import Support
-from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
+from .uncertain import EMPTY, Estimates, compute_covariance, describe_reasons, measure_distances, positions
 from .unseen import Unseen
 
 ROUNDING = 1e-9
@@ -101,7 +101,7 @@ class Totals(Nearest):
             place.append([at[n] for n in names] if found else self.positions(metric))
         return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
-    def apply(self, metrics: MetricLike, order: int = 2) -> Normal:
+    def apply(self, metrics: MetricLike, order: int = 2) -> Estimates:
         """Apply metrics g to the totals t, with covariance V, as g(t) - ½ tr(H V) with covariance J V J'.
 
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
@@ -127,7 +127,7 @@ class Totals(Nearest):
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
         in_error = np.array([(metric.clusters_in_error, 1.0) for metric in metrics])
-        return Normal(
+        return Estimates(
             names=names,
             mean=_snap_to_ends(mean, support),
             cov=compute_covariance(J, self.cov),
@@ -189,6 +189,26 @@ class Totals(Nearest):
         up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
         unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
         return np.where(unknown[..., None], measure_distances(mean, support), np.stack([down, up], axis=-1))
+
+
+def evaluate_draws(metrics: MetricLike, names: tuple[str, ...], totals: FloatArray) -> Estimates:
+    """Return draws of metrics, (chain, draw, k), from those of named totals, (chain, draw, total).
+
+    Draws of totals may break their inequalities, so that a draw of a metric outside its support is set to the
+    end of the support. A metric that is 0/0 in a draw is NaN there.
+    """
+    metrics = resolve_metrics(metrics)
+    values = np.empty((*totals.shape[:-1], len(metrics)))
+    columns = np.ascontiguousarray(np.moveaxis(totals, -1, 0))
+    for j, metric in enumerate(metrics):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values[..., j] = metric.formula(*(columns[i] for i in positions(metric, names)))
+    support = tuple(m.support for m in metrics)
+    values = np.clip(values, *np.transpose(support))
+    draws = Estimates.of_draws(tuple(m.name for m in metrics), values, support)
+    if all(draws.reasons):
+        raise NotIdentified(describe_reasons(draws))
+    return draws
 
 
 def _snap_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:

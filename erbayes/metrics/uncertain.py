@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
@@ -18,7 +18,7 @@ from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head, import_extra
 from .._internal.nearest import Nearest
-from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
+from .definitions import Metric, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
     Anytime,
@@ -26,7 +26,6 @@ from .intervals import (
     EqualTailed,
     Kind,
     Support,
-    allow_unreached,
     array_stats,
     interval,
 )
@@ -122,30 +121,176 @@ class Pictured(Tabled):
         return axes
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Combination:
+    """Linear combinations of `parts`, (k,), by `weights`, (j, k), with intervals from those of the parts.
+
+    With estimates x_i, correlations r_il and arms δ_i of the parts on the sides to which weights w_i turn
+    them, the arm of Σ w_i x_i is √(ΣΣ w_i δ_i w_l δ_l r_il), so that nothing for which the intervals of the
+    parts allow is lost (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702). Variances in r_il include
+    what the kind adds for errors that no draw has shown. One draw that shows an error of both parts would
+    otherwise make their correlation 1, and cancel the arms of all other errors.
+    """
+
+    parts: Estimates
+    weights: FloatArray = by_component(0)
+
+    def find_arms(self, level: float, kind: Kind) -> FloatArray:
+        """Return the arms down and up, (2, j), of intervals of a kind."""
+        w, parts = self.weights, self.parts
+        # what no draw shows of one part does not go with that of another, however few draws make both
+        unseen = kind.spread_unseen(parts) if isinstance(kind, Distribution | Anytime) else 0.0
+        sd = np.sqrt(parts.uncut_sd**2 + unseen)
+        both = np.outer(sd, sd)
+        # a part without a standard error has an arm all the same, which goes with no other
+        r = np.divide(parts.cov, both, out=np.zeros_like(both), where=both > 0)
+        np.fill_diagonal(r, 1.0)
+        down, up = np.abs(parts.interval(level, kind) - parts.estimate[:, None]).T
+        # a negative weight turns the arm up of a part into one down
+        turned = (w * np.where(w < 0, up, down), w * np.where(w < 0, down, up))
+        of_each = (np.where(w != 0, arm, 0.0) for arm in turned)
+        return np.stack([np.sqrt(np.maximum(np.sum((arm @ r) * arm, axis=1), 0.0)) for arm in of_each])
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Replication:
+    """What bootstrap replicates vary about, `plain`, (k,), and a sixth of their skewness, `acceleration`."""
+
+    plain: FloatArray = by_component(0)
+    acceleration: FloatArray = by_component(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Bets:
+    """Numbers of draws in [0, 1], `values`, whose mean a metric is, and their `shares`, (..., n, k) each."""
+
+    values: FloatArray = by_component(-1)
+    shares: FloatArray = by_component(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
-    them in words, and `plot()` draws them. A loop over them takes the rows of the table. A `Normal` has a
-    mean and a covariance, and `Draws` are bootstrap replicates or posterior draws.
+    them in words, and `plot()` draws them. A loop over them takes the rows of the table. What intervals allow
+    for is data of each component, which one method applies in one order. Leading axes are samples of a study;
+    all methods take them except `contrast` and `as_draws`.
 
     Attributes
     ----------
     names : tuple of str, (k,)
+    mean : float array, (..., k)
+        Estimates as if labels settled nothing.
+    cov : float array, (..., k, k)
+        NaN if the sample has no variance estimate, as for a single draw.
+    df : float array, (..., k)
+        Degrees of freedom of each standard error; infinite for draws.
     support : tuple of (float, float), (k,)
         The least and the largest value of each.
-    kind : Kind, by default
+    undefined : tuple of str, (k,)
+        Why a component is NaN; "" if it is not.
+    unseen : Unseen
+        What no draw has shown of each component, and what labels settle. By default nothing is unreached, and
+        draws are without number.
+    moves : Moves, optional
+        Gains and losses of draws, for components that are such sums.
+    values : float array, (chain, draw, k), optional
+        Bootstrap replicates or posterior draws (see `of_draws`).
+    other : Estimates, optional
+        The same metrics by another engine, whose intervals have the weight 1 - `weight`, such as the closed
+        form next to replicates.
+    weight : float array, (k,), optional
+        Weight of the own intervals, from 0 to 1, if there is an `other`.
+    origin : tuple of str, (k,)
+        How kinds of intervals begin, such as "mixed" for draws of both readings of a heap; "" by default.
+    combined : Combination, optional
+        The parts of linear combinations.
+    replicated : Replication, optional
+    bets : Bets, optional
+    kind : Kind
+        The default kind of interval.
     remarks : tuple of str
         What the engine says of this result, a sentence each.
+    notes : tuple of str
+        What intervals say of themselves, next to `sentence` too, as that they depend on a prior.
+    fitted : object, optional
+        The fit of a model behind them, which reports explain.
+
+    Examples
+    --------
+    >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
+    >>> Estimates(mean=np.array([0.8]), cov=np.array([[0.01]]), **given).interval().round(2)
+    array([[0.56, 0.96]])
     """
 
-    __slots__ = ()
     picture: ClassVar[str] = "forest"
-    kind: ClassVar[Kind]
-    names: tuple[str, ...]
-    support: tuple[Support, ...]
-    remarks: tuple[str, ...]
-    unseen: Unseen
+    names: tuple[str, ...] = by_component(0)
+    mean: FloatArray = by_component(-1)
+    cov: FloatArray = by_component(-2, -1)
+    df: FloatArray = by_component(-1)
+    support: tuple[Support, ...] = by_component(0)
+    undefined: tuple[str, ...] = by_component(0, default=())
+    unseen: Unseen = by_component(-1, default=Unseen())
+    moves: Moves = by_component(-1, default=None)
+    values: FloatArray | None = by_component(-1, default=None)
+    other: Estimates | None = by_component(-1, default=None)
+    weight: FloatArray = by_component(-1, default=None)
+    origin: tuple[str, ...] = by_component(0, default=())
+    combined: Combination | None = by_component(0, default=None)
+    replicated: Replication | None = by_component(0, default=None)
+    bets: Bets | None = by_component(-1, default=None)
+    kind: Kind = DEFAULT
+    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    fitted: Any = None
+
+    def __post_init__(self) -> None:
+        # an array for each component, so that none of them is forgotten when components are selected
+        drawn = self.values is not None
+        distances = np.zeros((len(self.names), 2)) if drawn else measure_distances(self.mean, self.support)
+        object.__setattr__(self, "unseen", self.unseen.for_metrics(distances))
+        for name in ("undefined", "origin"):
+            object.__setattr__(self, name, getattr(self, name) or ("",) * len(self.names))
+        if self.moves is None:
+            object.__setattr__(self, "moves", Moves.none(len(self.names)))
+
+    @classmethod
+    def of_draws(
+        cls,
+        names: tuple[str, ...],
+        values: FloatArray,
+        support: tuple[Support, ...],
+        centre: FloatArray | None = None,
+        unseen: Unseen | None = None,
+        **given: Any,
+    ) -> Self:
+        """Return draws of metrics, (chain, draw, k), as estimates: by default the means of the draws.
+
+        Examples
+        --------
+        >>> draws = Estimates.of_draws(("a", "b"), np.array([[[1.0, 2.0], [3.0, 4.0]]]), ((0.0, np.inf),) * 2)
+        >>> draws.mean, draws.part([1]).estimate
+        (array([2., 3.]), array([3.]))
+        """
+        flat, k = values.reshape(-1, len(names)), len(names)
+        why = f"of {len(flat)} draws, since its denominator is 0 there: label more units"
+        # in no draw as in the sample itself, such as a prediction without a link, which no label changes
+        undefined = tuple(
+            EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else ""
+            for n in np.isnan(flat).sum(axis=0).tolist()
+        )
+        return cls(
+            names=names,
+            mean=np.asarray(flat.mean(axis=0)) if centre is None else centre,
+            cov=np.cov(flat, rowvar=False).reshape(k, k),
+            df=np.full(k, np.inf),
+            support=support,
+            undefined=undefined,
+            unseen=unseen or Unseen(),
+            values=values,
+            **{"kind": EqualTailed()} | given,
+        )
 
     def __sub__(self, other: object) -> Never:
         """Refuse a difference, which needs the draws that both estimates share."""
@@ -158,17 +303,29 @@ class Estimates(Pictured):
     @property
     def alarms(self) -> tuple[str, ...]:
         """Return the alarms of the engine about this result; a sentence without a grade is a caution."""
-        return self.remarks
+        return (*self.remarks, *self.notes)
 
     @property
-    @abstractmethod
-    def uncut(self) -> FloatArray:
-        """Return the point estimates, (..., k), as if labels settled nothing."""
+    def chains(self) -> FloatArray:
+        """Return the draws, (chain, draw, k), and refuse estimates without draws."""
+        if self.values is None:
+            raise DataError("these estimates are no draws: as_draws() makes draws of them")
+        return self.values
+
+    @property
+    def flat(self) -> FloatArray:
+        """Return all draws, (chain x draw, k)."""
+        return self.chains.reshape(-1, len(self.names))
 
     @property
     def estimate(self) -> FloatArray:
         """Return the point estimates, (..., k), at the nearest certain value."""
         return self.unseen.nearest(self.uncut)
+
+    @property
+    def uncut(self) -> FloatArray:
+        """Return the point estimates, (..., k), as if labels settled nothing."""
+        return self.mean if self.other is None else average(self.weight, self.mean, self.other.uncut)
 
     @property
     def sd(self) -> FloatArray:
@@ -181,48 +338,179 @@ class Estimates(Pictured):
         return np.asarray(np.minimum(self.uncut_sd, np.where(rounding, 0.0, half)))
 
     @property
-    @abstractmethod
-    def uncut_sd(self) -> FloatArray:
-        """Return standard errors, or standard deviations of draws, (..., k), as if labels settled nothing."""
+    def _variance(self) -> FloatArray:
+        """Return variances, (..., k), with 0 for those that are rounding."""
+        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
+        # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
+        return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
 
     @property
-    @abstractmethod
+    def uncut_sd(self) -> FloatArray:
+        """Return standard errors, (..., k), as if labels settled nothing.
+
+        They are 0 if only rounding is left, and NaN if there is none.
+        """
+        variance = self._variance
+        if (variance < 0).any() and all(self.reasons):
+            raise DataError(describe_reasons(self))
+        own = np.sqrt(np.where(variance < 0, np.nan, variance))
+        return own if self.other is None else average(self.weight, own, self.other.uncut_sd)
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
-
-    @abstractmethod
-    def spread(self) -> dict[str, FloatArray]:
-        """Return the columns of tables with the uncertainty of the components, (..., k) each."""
+        below = np.moveaxis(self._variance < 0, -1, 0)
+        own = [why or (NEGATIVE if b.any() else "") for why, b in zip(self.undefined, below, strict=True)]
+        if self.other is not None:
+            taken = zip(self.weight, own, self.other.reasons, strict=True)
+            own = [mine if weight else theirs for weight, mine, theirs in taken]
+        return tuple(own)
 
     @property
     def census(self) -> bool:
         """Whether every unit is labelled, so that there is no sampling error."""
-        return False
+        certain = np.isinf(self.unseen.effective).all() and not (self._variance > 0).any()
+        return bool(self.values is None and certain)
 
-    @abstractmethod
-    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return draws of the vector: itself, or `number` ones of a `Normal`, distributed as `kind`."""
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Estimates:
+        """Return draws of the vector: its own with equal tails, or `number` ones distributed as `kind`.
+
+        These are joined by a normal copula.
+        """
+        if self.values is not None:
+            return replace(self, replicated=None, kind=EqualTailed())
+        known = self.uncut_sd > 0
+        sd = np.where(known, self.uncut_sd, 1.0)
+        correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
+        value, vector = np.linalg.eigh(correlation)
+        z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
+        moving, support = self.moves.there, np.array(self.support)
+        ends = np.where(moving[:, None], self.unseen.certain, support)
+        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
+        unreached_share = np.where(moving, 0.0, self.unseen.unreached_share)
+        unseen = Unseen(unreached_share=unreached_share, certain=self.unseen.certain)
+        return Estimates.of_draws(self.names, values[None], self.support, self.mean, unseen)
+
+    def part(self, at: Sequence[int]) -> Self:
+        """Return the components at the positions `at`, jointly. Negative ones count from the end."""
+        j = _locate_names(at, self.names)
+        return map_components(lambda axes, x: _take_components(axes, x, j), self)
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Estimates:
+        """Return linear combinations by `weights`, (j, k), such as differences of correlated estimates.
+
+        Draws are combined draw by draw.
+
+        Examples
+        --------
+        >>> given = dict(names=("a", "b"), df=np.full(2, 9.0), support=((-np.inf, np.inf),) * 2)
+        >>> fit = Estimates(mean=np.array([0.8, 0.9]), cov=np.full((2, 2), 0.01), **given)
+        >>> fit.contrast([[-1, 1]], ["b - a"]).sd
+        array([0.])
+        """
+        C = _check_weights(weights, names, self.names)
+        centre = _combine_linearly(C, self.unseen.nearest(self.mean))
+        support = ((-np.inf, np.inf),) * len(C)
+        if self.values is not None:
+            drawn = Estimates.of_draws(tuple(names), _combine_linearly(C, self.values), support, centre)
+            if self.other is None:
+                return drawn
+            least = np.array([self.weight[row != 0].min() for row in C])
+            return replace(drawn, other=self.other.contrast(C, names), weight=least)
+        cov = compute_covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
+        cov[lost], cov[:, lost] = np.nan, np.nan
+        reasons = np.array(self.undefined, dtype=object)
+        return Estimates(
+            names=tuple(names),
+            mean=centre,
+            cov=cov,
+            df=np.array([self.df[row != 0].min() for row in C]),
+            support=support,
+            undefined=tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C),
+            unseen=Unseen(effective=np.array([self.unseen.effective[row != 0].min() for row in C])),
+            combined=Combination(parts=self, weights=C),
+            kind=self.kind,
+        )
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Return two-sided intervals, (..., k, 2), by default of the class's `kind`.
+        """Return two-sided intervals, (..., k, 2), by default of their own `kind`.
 
         They are cut to the support, and to the ends that are certain if the labels are right.
         """
-        return self.unseen.cut(self.uncut, self._bound(level, kind))[1]
+        return self.unseen.cut(self.uncut, self.uncut_interval(level, kind))[1]
 
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+    def uncut_interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
         """Return intervals, (..., k, 2), as if labels settled nothing."""
-        return interval(self, level, self.kind if kind is None else kind)
+        kind = self.kind if kind is None else kind
+        if self.combined is not None:
+            down, up = self.combined.find_arms(level, kind)
+            return np.stack([self.mean - down, self.mean + up], axis=-1)
+        bounds = self._shift_ends(level, kind)
+        if self.values is not None:
+            bounds = DEFAULT.widened(self, bounds)
+        if self.other is None:
+            return bounds
+        return average(self.weight[:, None], bounds, self.other.uncut_interval(level))
+
+    def _shift_ends(self, level: float, kind: Kind) -> FloatArray:
+        """Return intervals, (..., k, 2), with ends that `Unseen.between` and `Unseen.skew` move outward.
+
+        An interval begins where that of the least estimate of the range begins, and ends where that of the
+        largest ends.
+        """
+        between, skew = self.unseen.between, self.unseen.skew
+        if not (between.any() or skew.any()):
+            return interval(self, level, kind)
+        down_up = self.unseen.find_shifts(level)
+        # the ends of the range take the place of its variance
+        fit = replace(self, cov=self.cov - np.diag(between.sum(axis=1) ** 2 / 12))
+        low, high = (
+            interval(replace(fit, mean=fit.mean + shift), level, kind)
+            for shift in (-down_up[..., 0], down_up[..., 1])
+        )
+        return np.stack([low[..., 0], high[..., 1]], axis=-1)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         """Return the name of the kind of interval of component j."""
-        return (kind or self.kind).label(self, j)
+        if self.combined is not None:
+            of_part = int(np.flatnonzero(self.combined.weights[j])[-1])
+            return f"{self.combined.parts.name_kind(of_part, kind)}, of the parts"
+        name = (self.kind if kind is None else kind).label(self, j)
+        if self.other is not None and (share := 100 * self.weight[j]) < 100:
+            other = self.other.name_kind(j)
+            name = f"{share:.0f} % {name}, {100 - share:.0f} % {other}" if share else other
+        return f"{self.origin[j]} {name}".strip()
 
-    def table(self, level: float = 0.95, kind: Kind | None = None, settled: bool = False) -> pd.DataFrame:
+    def spread(self) -> dict[str, FloatArray]:
+        """Return the columns of tables with the uncertainty of the components, (..., k) each."""
+        if self.values is not None:
+            return {"sd": self.sd}
+        return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
+    ) -> pd.DataFrame:
         """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing.
 
         If `settled`, columns `least` and `most` have the values that are possible whatever the records
-        without a label are, if the labels are right (docs/settled.md).
+        without a label are, if the labels are right (docs/settled.md). If `errors`, columns `lower_mcse` and
+        `upper_mcse` have the Monte Carlo standard errors of the two quantiles of draws, by which the ends of
+        an interval move from seed to seed. More draws make them smaller. They are NaN for other intervals
+        than equal-tailed ones, and leave out what `unseen` adds. They need the extra `bayes`.
+
+        References
+        ----------
+        Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667-718.
+
+        Examples
+        --------
+        >>> values = np.random.default_rng(1).standard_normal((4, 1000, 1))
+        >>> draws = Estimates.of_draws(("a",), values, ((-np.inf, np.inf),))
+        >>> draws.table(errors=True)[["lower", "lower_mcse", "upper_mcse"]].round(2)
+                lower  lower_mcse  upper_mcse
+        metric
+        a       -1.94        0.03        0.05
         """
         bounds, shape = self.interval(level, kind), self.estimate.shape
         labels = np.broadcast_to([self.name_kind(j, kind) for j in range(len(self.names))], shape)
@@ -240,12 +528,34 @@ class Estimates(Pictured):
         if settled:
             columns |= dict(zip(("least", "most"), np.moveaxis(self._settled, -1, 0), strict=True))
         reasons = np.broadcast_to(self.reasons, shape).ravel()
-        return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
+        table = pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
+        if errors:
+            table[["lower_mcse", "upper_mcse"]] = self._compute_end_errors(level, kind)
+        return table
 
     @property
     def _settled(self) -> FloatArray:
         """Return certain ends inside the support, (..., k, 2)."""
         return np.asarray(np.clip(self.unseen.certain, *np.transpose(self.support)[..., None]))
+
+    def _compute_end_errors(self, level: float, kind: Kind | None) -> FloatArray:
+        """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""
+        if not isinstance(kind or self.kind, EqualTailed):
+            return np.full((len(self.names), 2), np.nan)
+        # of both members of an average, only the draws vary from seed to seed
+        of = self.chains if self.other is None else self.weight * self.chains
+        by = {"chain_axis": 0, "draw_axis": 1, "method": "quantile"}
+        ends = [array_stats().mcse(of, prob=p, **by) for p in ((1 - level) / 2, (1 + level) / 2)]
+        return np.stack(ends, axis=-1)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`."""
+        values = {"posterior": {"metrics": self.chains}}
+        tree: xr.DataTree = import_extra("arviz", "a tree needs ArviZ", "bayes").from_dict(
+            values, dims={"metrics": ["metric"]}, coords={"metric": list(self.names)}
+        )
+        return tree
 
     def estimates_by_name(self) -> Mapping[str, Estimates]:
         """Return what `erbayes.plots.draw_forest` draws of a result, by name: this alone, without a name."""
@@ -261,7 +571,7 @@ class Estimates(Pictured):
         Examples
         --------
         >>> given = dict(names=("rand",), df=np.array([20.0]), support=((0.0, 1.0),))
-        >>> found = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
+        >>> found = Estimates(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
         >>> round(found["rand"].upper, 2)
         np.float64(0.96)
         """
@@ -294,7 +604,7 @@ class Estimates(Pictured):
         Examples
         --------
         >>> given = dict(names=("pairwise-recall",), df=np.array([20.0]), support=((0.0, 1.0),))
-        >>> found = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
+        >>> found = Estimates(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
         >>> print(found.sentence())
         Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
         """
@@ -306,320 +616,14 @@ class Estimates(Pictured):
                 continue
             named = any("% interval" in sentence for sentence in sentences)
             sentences.append(describe_metric(self, j, bounds[j], percent, named=named, census=self.census))
-        return " ".join(sentences)
+        return " ".join([*sentences, *self.notes])
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Normal(Estimates):
-    """An uncertain vector as a mean and a covariance.
-
-    Leading axes are samples of a study. All methods take them except `contrast` and `as_draws`.
-
-    Attributes
-    ----------
-    names : tuple of str, (k,)
-    mean : float array, (..., k)
-    cov : float array, (..., k, k)
-        NaN if the sample has no variance estimate, as for a single draw.
-    df : float array, (..., k)
-        Degrees of freedom of each standard error.
-    support : tuple of (float, float), (k,)
-    undefined : tuple of str, (k,)
-        Why a component is NaN; "" if it is not.
-    unseen : Unseen
-        What no draw has shown of each component. By default nothing is unreached, and draws are without
-        number.
-    moves : Moves, optional
-        Gains and losses of draws, for components that are such sums.
-
-    Examples
-    --------
-    >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
-    >>> Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given).interval().round(2)
-    array([[0.56, 0.96]])
-    """
-
-    kind: ClassVar[Kind] = DEFAULT
-    names: tuple[str, ...] = by_component(0)
-    mean: FloatArray = by_component(-1)
-    cov: FloatArray = by_component(-2, -1)
-    df: FloatArray = by_component(-1)
-    support: tuple[Support, ...] = by_component(0)
-    undefined: tuple[str, ...] = by_component(0, default=())
-    unseen: Unseen = by_component(-1, default=Unseen())
-    moves: Moves = by_component(-1, default=None)
-    remarks: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        # an array for each component, so that none of them is forgotten when components are selected
-        of_each = self.unseen.for_metrics(measure_distances(self.mean, self.support))
-        object.__setattr__(self, "unseen", of_each)
-        object.__setattr__(self, "undefined", self.undefined or ("",) * len(self.names))
-        if self.moves is None:
-            object.__setattr__(self, "moves", Moves.none(len(self.names)))
-
-    @property
-    def uncut(self) -> FloatArray:
-        return self.mean
-
-    @property
-    def _variance(self) -> FloatArray:
-        """Return variances, (..., k), with 0 for those that are rounding."""
-        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
-        # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
-        return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        below = np.moveaxis(self._variance < 0, -1, 0)
-        return tuple(
-            why or (NEGATIVE if b.any() else "") for why, b in zip(self.undefined, below, strict=True)
-        )
-
-    @property
-    def census(self) -> bool:
-        return bool(np.isinf(self.unseen.effective).all() and not (self._variance > 0).any())
-
-    @property
-    def uncut_sd(self) -> FloatArray:
-        """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none."""
-        variance = self._variance
-        if (variance < 0).any() and all(self.reasons):
-            raise DataError(_describe_reasons(self))
-        return np.sqrt(np.where(variance < 0, np.nan, variance))
-
-    def plain(self) -> Normal:
-        """Return the same without what a subclass adds."""
-        return Normal(**{f.name: getattr(self, f.name) for f in fields(Normal)})
-
-    def spread(self) -> dict[str, FloatArray]:
-        return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
-
-    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return draws from the distributions of the intervals, joined by a normal copula, (1, number, k)."""
-        known = self.uncut_sd > 0
-        sd = np.where(known, self.uncut_sd, 1.0)
-        correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
-        value, vector = np.linalg.eigh(correlation)
-        z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
-        moving, support = self.moves.there, np.array(self.support)
-        ends = np.where(moving[:, None], self.unseen.certain, support)
-        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
-        unreached_share = np.where(moving, 0.0, self.unseen.unreached_share)
-        unseen = Unseen(unreached_share=unreached_share, certain=self.unseen.certain)
-        return Draws(self.names, values[None], self.support, self.mean, unseen)
-
-    def part(self, at: Sequence[int]) -> Self:
-        """Return the components at the positions `at`, jointly. Negative ones count from the end."""
-        j = _locate_names(at, self.names)
-        return map_components(lambda axes, x: _take_components(axes, x, j), self)
-
-    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Contrast:
-        """Return linear combinations by `weights`, (j, k), such as differences of correlated estimates.
-
-        Examples
-        --------
-        >>> given = dict(names=("a", "b"), df=np.full(2, 9.0), support=((-np.inf, np.inf),) * 2)
-        >>> fit = Normal(mean=np.array([0.8, 0.9]), cov=np.full((2, 2), 0.01), **given)
-        >>> fit.contrast([[-1, 1]], ["b - a"]).sd
-        array([0.])
-        """
-        C = _check_weights(weights, names, self.names)
-        cov = compute_covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
-        lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
-        cov[lost], cov[:, lost] = np.nan, np.nan
-        reasons = np.array(self.undefined, dtype=object)
-        return Contrast(
-            names=tuple(names),
-            mean=_combine_linearly(C, self.estimate),
-            cov=cov,
-            df=np.array([self.df[row != 0].min() for row in C]),
-            support=((-np.inf, np.inf),) * len(C),
-            undefined=tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C),
-            unseen=Unseen(effective=np.array([self.unseen.effective[row != 0].min() for row in C])),
-            parts=self,
-            weights=C,
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Contrast(Normal):
-    """Linear combinations of `parts`, (k,), by `weights`, (j, k), with intervals from those of the parts.
-
-    With estimates x_i, correlations r_il and arms δ_i of the parts on the sides to which weights w_i turn
-    them, the arm of Σ w_i x_i is √(ΣΣ w_i δ_i w_l δ_l r_il), so that nothing for which the intervals of the
-    parts allow is lost (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702). Variances in r_il include
-    what the kind adds for errors that no draw has shown. One draw that shows an error of both parts would
-    otherwise make their correlation 1, and cancel the arms of all other errors.
-    """
-
-    parts: Normal
-    weights: FloatArray = by_component(0)
-
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        w, kind = self.weights, self.parts.kind if kind is None else kind
-        # what no draw shows of one part does not go with that of another, however few draws make both
-        unseen = kind.spread_unseen(self.parts) if isinstance(kind, Distribution | Anytime) else 0.0
-        sd = np.sqrt(self.parts.uncut_sd**2 + unseen)
-        both = np.outer(sd, sd)
-        # a part without a standard error has an arm all the same, which goes with no other
-        r = np.divide(self.parts.cov, both, out=np.zeros_like(both), where=both > 0)
-        np.fill_diagonal(r, 1.0)
-        down, up = np.abs(self.parts.interval(level, kind) - self.parts.estimate[:, None]).T
-        # a negative weight turns the arm up of a part into one down
-        turned = (w * np.where(w < 0, up, down), w * np.where(w < 0, down, up))
-        of_each = (np.where(w != 0, arm, 0.0) for arm in turned)
-        arms = [np.sqrt(np.maximum(np.sum((arm @ r) * arm, axis=1), 0.0)) for arm in of_each]
-        return np.stack([self.mean - arms[0], self.mean + arms[1]], axis=-1)
-
-    def name_kind(self, j: int, kind: Kind | None = None) -> str:
-        of_part = self.parts.name_kind(int(np.flatnonzero(self.weights[j])[-1]), kind)
-        return f"{of_part}, of the parts"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Draws(Estimates):
-    """An uncertain vector as draws of it: bootstrap replicates or posterior draws.
-
-    Attributes
-    ----------
-    names : tuple of str, (k,)
-    values : float array, (chain, draw, k)
-    support : tuple of (float, float), (k,)
-    centre : float array, (k,), optional
-        The estimates. By default the means of the draws.
-    unseen : Unseen
-        What no draw has shown of each component; by default nothing is unreached.
-
-    Examples
-    --------
-    >>> draws = Draws(("a", "b"), np.array([[[1.0, 2.0], [3.0, 4.0]]]), ((0.0, np.inf),) * 2)
-    >>> draws.mean, draws.part([1]).estimate
-    (array([2., 3.]), array([3.]))
-    """
-
-    kind: ClassVar[Kind] = EqualTailed()
-    names: tuple[str, ...] = by_component(0)
-    values: FloatArray = by_component(-1)
-    support: tuple[Support, ...] = by_component(0)
-    centre: FloatArray | None = by_component(-1, default=None)
-    unseen: Unseen = by_component(-1, default=Unseen())
-    remarks: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unseen", self.unseen.for_metrics(np.zeros((len(self.names), 2))))
-
-    @property
-    def uncut(self) -> FloatArray:
-        return self.mean if self.centre is None else self.centre
-
-    @property
-    def flat(self) -> FloatArray:
-        """Return all draws, (chain x draw, k)."""
-        return self.values.reshape(-1, self.values.shape[-1])
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        number, undefined = len(self.flat), np.isnan(self.flat).sum(axis=0).tolist()
-        why = f"of {number} draws, since its denominator is 0 there: label more units"
-        # in no draw as in the sample itself, such as a prediction without a link, which no label changes
-        return tuple(EMPTY if n == number else f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Return the means over draws, (k,)."""
-        return np.asarray(self.flat.mean(axis=0))
-
-    @property
-    def cov(self) -> FloatArray:
-        """Return the covariances over draws, (k, k)."""
-        return np.atleast_2d(np.cov(self.flat, rowvar=False))
-
-    @property
-    def uncut_sd(self) -> FloatArray:
-        """Return the standard deviations over draws, (k,)."""
-        return np.asarray(self.flat.std(axis=0, ddof=1))
-
-    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
-        return allow_unreached(self, Estimates._bound(self, level, kind))
-
-    def spread(self) -> dict[str, FloatArray]:
-        return {"sd": self.sd}
-
-    def table(
-        self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
-    ) -> pd.DataFrame:
-        """Return what `Estimates.table` returns, with Monte Carlo errors of the ends on request.
-
-        If `errors`, columns `lower_mcse` and `upper_mcse` have the standard errors of the two quantiles, by
-        which the ends of an interval move from seed to seed. More draws make them smaller. They are NaN for
-        highest-density intervals, and leave out what `unseen` adds. They need the extra `bayes`.
-
-        References
-        ----------
-        Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667-718.
-
-        Examples
-        --------
-        >>> values = np.random.default_rng(1).standard_normal((4, 1000, 1))
-        >>> draws = Draws(("a",), values, ((-np.inf, np.inf),))
-        >>> draws.table(errors=True)[["lower", "lower_mcse", "upper_mcse"]].round(2)
-                lower  lower_mcse  upper_mcse
-        metric
-        a       -1.94        0.03        0.05
-        """
-        table = Estimates.table(self, level, kind, settled)
-        if errors:
-            table[["lower_mcse", "upper_mcse"]] = self._compute_end_errors(level, kind)
-        return table
-
-    def _compute_end_errors(self, level: float, kind: Kind | None) -> FloatArray:
-        """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""
-        if not isinstance(kind or self.kind, EqualTailed):
-            return np.full((len(self.names), 2), np.nan)
-        of, by = self._varying, {"chain_axis": 0, "draw_axis": 1, "method": "quantile"}
-        ends = [array_stats().mcse(of, prob=p, **by) for p in ((1 - level) / 2, (1 + level) / 2)]
-        return np.stack(ends, axis=-1)
-
-    @property
-    def _varying(self) -> FloatArray:
-        """Return what of the draws varies from seed to seed, (chain, draw, k)."""
-        return self.values
-
-    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        return self
-
-    def part(self, at: Sequence[int]) -> Self:
-        """Return the components at the positions `at`, jointly."""
-        return map_components(lambda axes, x: _take_components(axes, x, list(at)), self)
-
-    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
-        """Return linear combinations, draw by draw: see `Normal.contrast`."""
-        C = _check_weights(weights, names, self.names)
-        values, centre = (_combine_linearly(C, x) for x in (self.values, self.estimate))
-        return Draws(tuple(names), values, ((-np.inf, np.inf),) * len(C), centre)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`."""
-        values, names = {"posterior": {"metrics": self.values}}, {"metric": list(self.names)}
-        tree: xr.DataTree = import_extra("arviz", "a tree needs ArviZ", "bayes").from_dict(
-            values, dims={"metrics": ["metric"]}, coords=names
-        )
-        return tree
-
-    def apply(self, metrics: MetricLike) -> Draws:
-        """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there."""
-        metrics = resolve_metrics(metrics)
-        values = np.empty((*self.values.shape[:-1], len(metrics)))
-        totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
-        for j, metric in enumerate(metrics):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                values[..., j] = metric.formula(*(totals[i] for i in positions(metric, self.names)))
-        draws = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
-        if all(draws.reasons):
-            raise NotIdentified(_describe_reasons(draws))
-        return draws
+def average(weight: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:
+    """Return weight own + (1 - weight) other; each alone where it has the whole weight, also next to NaN."""
+    with np.errstate(invalid="ignore"):
+        both = weight * own + (1 - weight) * other
+    return np.where(weight == 1, own, np.where(weight == 0, other, both))
 
 
 def _take_components(axes: Sequence[int], x: Any, at: Sequence[int]) -> Any:
@@ -631,12 +635,12 @@ def _take_components(axes: Sequence[int], x: Any, at: Sequence[int]) -> Any:
     return x
 
 
-def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
+def stacked(fits: Sequence[Estimates], cov: FloatArray) -> Estimates:
     """Return several fits as one vector, with their joint covariance `cov`."""
     return stack_components(*fits, cov=cov)
 
 
-def _describe_reasons(result: Estimates) -> str:
+def describe_reasons(result: Estimates) -> str:
     """Return the reasons of all components, each after its name."""
     return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
 

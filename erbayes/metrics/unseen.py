@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from .._internal.arrays import FloatArray
 
@@ -80,13 +81,18 @@ class Unseen:
     others; `unreached_share` (..., k): the known share of what the metric averages over that no draw
     represents, such as that in clusters larger than any that one touches. A number counts for all metrics.
     `certain` (..., k, 2): the least and the largest value that right labels leave possible, whatever the
-    other records are; (-∞, ∞) if they settle nothing.
+    other records are; (-∞, ∞) if they settle nothing. `skew` (..., k, 2): third moments of draws down and up,
+    over second ones, 0 or more, for which an end moves outward. `between` (..., k, 2): distances down and up
+    to the ends of a range in which the estimate may be anywhere, whose uniform distribution is in the
+    covariance. Both are 0 by default.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)
     reach: FloatArray = by_component(-2, default=None)
     unreached_share: FloatArray = by_component(-1, default=0.0)
     certain: FloatArray = by_component(-2, default=None)
+    skew: FloatArray = by_component(-2, default=0.0)
+    between: FloatArray = by_component(-2, default=0.0)
 
     def for_metrics(self, distances: FloatArray) -> Unseen:
         """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
@@ -96,6 +102,8 @@ class Unseen:
             reach=distances if self.reach is None else self.reach,
             unreached_share=np.broadcast_to(self.unreached_share, shape),
             certain=np.broadcast_to(UNSETTLED if self.certain is None else self.certain, distances.shape),
+            skew=np.broadcast_to(self.skew, distances.shape),
+            between=np.broadcast_to(self.between, distances.shape),
         )
 
     def nearest(self, x: FloatArray) -> FloatArray:
@@ -111,6 +119,10 @@ class Unseen:
         nearest = self.nearest(x)
         moved = bounds + (nearest - x)[..., None]
         return nearest, np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
+
+    def find_shifts(self, level: float) -> FloatArray:
+        """Return how far ends move outward, (..., k, 2): `between`, and `skew` (1 + 2z²)/6 (Johnson 1978)."""
+        return np.asarray(self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6)
 
     def weigh_pseudo_draws(self, mass: float) -> FloatArray:
         """Return the mass of each of two pseudo-draws over the effective draws, (..., k).

@@ -22,7 +22,7 @@ from ..design.sample import Sample
 from ..engine.diagnostics import balance, influence
 from ..metrics.definitions import Metric
 from ..metrics.intervals import Kind, suitable
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.uncertain import Estimates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ COLUMNS = ["record", "entity", "cluster"]
 ATTRIBUTES = 6
 """Number of attributes of a record that are shown, as many short texts as fit on a line."""
 
-Result = Normal | Draws
+Result = Estimates
 
 
 def group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:

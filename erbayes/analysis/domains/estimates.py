@@ -21,7 +21,7 @@ from ...engine.named import find_engine
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import EMPTY, Draws, Normal, Pictured
+from ...metrics.uncertain import EMPTY, Estimates, Pictured
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .metric import Place, in_domain, name_place
@@ -44,7 +44,7 @@ class ByDomain(Pictured):
     sample: Sample
     domains: tuple[Place, ...]
     settings: Settings
-    joint: Normal | Draws
+    joint: Estimates
     effective: FloatArray
 
     @property
@@ -70,7 +70,7 @@ class ByDomain(Pictured):
             return [""] * len(effective)
         return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
 
-    def result(self, metric: Metric | str) -> Normal | Draws:
+    def result(self, metric: Metric | str) -> Estimates:
         """Return one metric of all domains, jointly, named by domain."""
         names = [m.name for m in self.metrics]
         wanted = metric if isinstance(metric, str) else metric.name
@@ -350,7 +350,7 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
         raise DataError(f"no metric of a domain of {settings.variable!r} can be estimated: {why}")
     asked = [metrics[i] for i in there]
     found = settings.engine(sample, asked, settings.rng)
-    if isinstance(found, Normal):
+    if found.values is None:
         found = _estimate_without_links(found, sample, asked)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
@@ -358,7 +358,7 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
 
-def _estimate_without_links(found: Normal, sample: Sample, metrics: Sequence[Metric]) -> Normal:
+def _estimate_without_links(found: Estimates, sample: Sample, metrics: Sequence[Metric]) -> Estimates:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
     unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
@@ -374,8 +374,8 @@ def _estimate_without_links(found: Normal, sample: Sample, metrics: Sequence[Met
 
 
 def _expand_result(
-    result: Normal | Draws, places: IntArray, metrics: Sequence[Metric], reasons: Sequence[str]
-) -> Normal | Draws:
+    result: Estimates, places: IntArray, metrics: Sequence[Metric], reasons: Sequence[str]
+) -> Estimates:
     """Return a result of the metrics at `places` as one of all, with NaN and its reason for the others."""
     if len(places) == len(metrics):
         return result
@@ -390,12 +390,12 @@ def _expand_result(
         return x
 
     names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
-    if isinstance(result, Draws):
+    if result.values is not None:
         return map_components(fill, result, names=names, support=support)
     undefined = np.array(reasons, dtype=object)
     undefined[places] = result.undefined
     fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
-    return map_components(fill, result.plain(), **fixed)
+    return map_components(fill, result, **fixed)
 
 
 def balance_domains(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:

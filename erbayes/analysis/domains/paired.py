@@ -19,7 +19,7 @@ from ...engine.named import find_engine
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Draws, Normal, Pictured
+from ...metrics.uncertain import Estimates, Pictured
 from ...units.grouping import Of
 from ..comparison import Comparison
 from .estimates import Settings, grouped
@@ -41,7 +41,7 @@ class ComparedByDomain(Pictured):
     domains: tuple[Place, ...]
     metrics: tuple[Metric, ...]
     by_metric: tuple[Metric, ...]
-    joint: Normal | Draws
+    joint: Estimates
     samples: tuple[Sample, ...]
     effective: FloatArray
     fewest: float = FEWEST
@@ -125,7 +125,7 @@ def compare_by_domain(
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)
     joint = estimate_paired(paired, samples, by_metric, rng)
-    if isinstance(joint, Normal):
+    if joint.values is None:
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(places), len(settings.metrics))
     # each place has labelled records, so that a metric without draws is 0/0

@@ -15,7 +15,7 @@ from ...engine.fitted import columns_of, fit_sample
 from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.intervals import Kind
 from ...metrics.simultaneous import simultaneous_level
-from ...metrics.uncertain import EMPTY, Draws, Normal
+from ...metrics.uncertain import EMPTY, Estimates
 
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.
@@ -83,7 +83,7 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
 
 
 def intervals_table(
-    fit: Normal | Draws,
+    fit: Estimates,
     level: float,
     kind: Kind | None,
     few: Sequence[str],

@@ -43,7 +43,7 @@ from ...large.sources import lies_elsewhere
 from ...metrics.moves import Moves
 from ...metrics.quantiles import compute_t_quantiles
 from ...metrics.sentences import choose_quoted
-from ...metrics.uncertain import Draws, Estimates, Normal, Pictured
+from ...metrics.uncertain import Estimates, Pictured
 from ...metrics.unseen import UNSETTLED, Unseen, map_components
 
 SPURIOUS = 0.2
@@ -331,18 +331,18 @@ def _align(result: Any, names: Sequence[str]) -> Any:
 
 def _pool_estimates(results: Sequence[Any], plain: Estimates) -> ByError:
     """Pool estimates of one engine: moments by Rubin's rules, or all draws."""
-    if isinstance(plain, Normal):
+    if plain.values is None:
         return _pool_moments(results, plain)
     x = np.array([result.estimate for result in results])
     draws = np.concatenate([result.flat for result in results])
     centre, unseen = x.mean(axis=0), _keep_agreed(results[0].unseen, [r.unseen for r in results])
     return ByError(
-        Draws(plain.names, x[None], plain.support, centre),
-        Draws(plain.names, draws[None], plain.support, centre, unseen),
+        Estimates.of_draws(plain.names, x[None], plain.support, centre),
+        Estimates.of_draws(plain.names, draws[None], plain.support, centre, unseen),
     )
 
 
-def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
+def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> ByError:
     """Pool by Rubin's rules, with no variance within below that of the labels as they are.
 
     With x_j and W_j of M imputations the mean is x̄, and the covariance D W̄ D + (1 + 1/M) B, for the
@@ -370,7 +370,7 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
     df = _find_df(mean.df, of_labels, total, M)
     both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
     systematic = replace(
-        mean.plain(),
+        mean,
         cov=between,
         df=np.full(len(total), M - 1.0),
         unseen=Unseen(),

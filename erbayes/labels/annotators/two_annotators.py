@@ -18,7 +18,7 @@ from ...design.sample import Sample
 from ...engine.fitted import fit_sample
 from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
-from ...metrics.uncertain import Normal
+from ...metrics.uncertain import Estimates
 from ...units.clustering import Clustering
 from ...units.ids import ids
 from ...units.units import Units
@@ -105,7 +105,7 @@ class AnnotatorPair:
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
-    def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
+    def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Estimates:
         """Estimate how far the annotators agree in the population.
 
         There are four shares. Let a, b and c be the records of an entity in the first answer, in the second

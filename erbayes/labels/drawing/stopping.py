@@ -23,13 +23,13 @@ import pandas as pd
 from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
 from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_draws
+from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
 from ...engine.diagnostics import alarms, reach_large
 from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
-from ...metrics.uncertain import Normal, Pictured, reason_column
+from ...metrics.uncertain import Estimates, Pictured, reason_column
 from ...metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
 
 MOST = 100_000
@@ -268,7 +268,7 @@ class _Answer(NamedTuple):
 def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
     """Return the verdict of one metric at the level of its interval."""
     try:
-        fit: Normal = BoundedMeans()(sample, [metric])
+        fit = BoundedMeans()(sample, [metric])
     except NotIdentified:
         fit = ClosedForm()(sample, [metric])
     if np.isnan(fit.sd).any():
@@ -336,7 +336,7 @@ def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
     return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
 
 
-def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
+def _extrapolate_fit(fit: Estimates, draws: int, total: int) -> Estimates:
     """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
     factor = total / draws
     # further labels settle more, by how much nobody knows
@@ -344,13 +344,13 @@ def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
     unseen = replace(fit.unseen, effective=fit.unseen.effective * factor, certain=unsettled)
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, unseen=unseen)
     # betting needs single draws, so that those at hand are repeated
-    if isinstance(fit, Means):
+    if (bets := fit.bets) is not None:
         k = len(fit.names)
-        return with_draws(longer, np.resize(fit.values, (total, k)), np.resize(fit.shares, (total, k)))
+        return with_draws(longer, np.resize(bets.values, (total, k)), np.resize(bets.shares, (total, k)))
     return longer
 
 
-def _count_further_draws(fit: Normal, kind: Kind, level: float, minimum: float, draws: int) -> int | None:
+def _count_further_draws(fit: Estimates, kind: Kind, level: float, minimum: float, draws: int) -> int | None:
     """Return how many further draws would decide, or None if `MOST` would not."""
 
     def decided(total: int) -> bool:

@@ -16,7 +16,7 @@ from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
 from ...engine.fitted import fit_sample
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Normal, reason_column
+from ...metrics.uncertain import Estimates, reason_column
 from ...units.units import Units
 
 BETTING = Betting()
@@ -87,7 +87,7 @@ def worst_cases(
 
 
 def _bound_metric(
-    units: Units, design: Responding, metric: Metric, fit: Normal, level: float, kind: Kind
+    units: Units, design: Responding, metric: Metric, fit: Estimates, level: float, kind: Kind
 ) -> dict[str, float]:
     """Return the estimates of a metric if unresolved draws are all wrong and all right, and both bounds."""
     answered = np.asarray(design.resolved)
