@@ -39,7 +39,6 @@ GUARDED = {
     "digits.MOST": "test_digits.py::test_a_row_has_the_digits_of_its_standard_error",
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.MOST": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
-    "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
     "drawn.SEVERAL": "test_mistaken.py::test_labels_are_no_draws",
     "duckdb.THREADS": "test_sources.py::test_options_of_duckdb_are_checked_before_it_starts",
     "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",

@@ -234,6 +234,50 @@ def test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold():
         assert any("of the draws are unresolved" in s and "worst_cases" in s for s in said) == alarmed
 
 
+def lost_of(tried, resolved, **more):
+    """Draws of clusters a, b, ... as many as `tried`, of which the first `resolved` of each are resolved."""
+    known = np.concatenate([np.arange(k) < r for k, r in zip(tried, resolved, strict=True)])
+    at = UNIT[np.arange(len(known)) * 20]
+    clusters = np.repeat([chr(97 + i) for i in range(len(tried))], tried)
+    design = eb.design.Responding(eb.UniformRecords(CENSUS.ids[at[known]]), known, clusters=clusters, **more)
+    return eb.Sample(CENSUS.take(np.unique(at[known])), design)
+
+
+@pytest.mark.parametrize("lost, alarmed", [(4, True), (3, False)])
+def test_the_alarm_of_a_cluster_none_of_whose_draws_is_resolved(lost, alarmed):
+    """Of 100 draws others fail once in each ten, so that q^k of k = 3, 4 is .001, .0002, in ten clusters."""
+    tried, resolved = [10] * 9 + [lost], [9] * 9 + [0]
+    sample = lost_of(tried, resolved)
+    q, above = 1 - sum(resolved) / sum(tried), 10
+    assert sample.design.expect_lost().to_dict() == {"j": pytest.approx(above * q**lost)}
+    said = [a for a in eb.alarms(sample, METRICS) if "No draw of 1 large predicted clusters is resolved" in a]
+    assert bool(said) == alarmed == (above * q**lost < 0.01)
+    frozen = eb.Sample(sample.units, eb.design.FrozenWeights(sample.design, sample.units))
+    assert any("No draw of 1 large" in a for a in eb.alarms(frozen, METRICS)) == alarmed
+
+
+def test_records_are_answered_or_not_by_hand():
+    """A record of chance 1/40 is met by one of seven draws, and answered as two of three met ones are."""
+    units = eb.measure({i: i // 2 for i in range(40)}, {0: "x", 1: "y", 2: "y"})
+    resolved = [True, True, True, False, False, True, False]
+    base, records = eb.UniformRecords(["x", "x", "y", "y"]), [0, 0, 1, 3, 3, 1, 3]
+    q = (1 - (1 - 1 / 40) ** 7) * 2 / 3
+    as_draws = np.log(1 - q) / np.log(1 - 1 / 40)
+    missed = [(1 - 1 / 40) ** as_draws, (1 - 2 / 40) ** as_draws]
+    design = eb.design.Responding(base, resolved, records=records)
+    np.testing.assert_allclose(design.expand(units).weight, 1 / (1 - np.array(missed)), rtol=1e-12)
+    np.testing.assert_allclose(1 / design.expand(units).weight[0], q, rtol=1e-12)
+    whole = eb.design.Responding(base, [True] * 4, records=[0, 0, 1, 1])
+    np.testing.assert_allclose(whole.expand(units).weight, base.expand(units).weight, rtol=1e-12)
+
+
+def test_draws_of_one_record_fail_together_and_are_one_trial():
+    records = [*range(90), *[90] * 4]
+    assert lost_of([10] * 9 + [4], [9] * 9 + [0], records=records).design.expect_lost()["j"] > 0.9
+    with pytest.raises(eb.DataError, match="1 records have resolved draws and others"):
+        lost_of([10] * 9 + [4], [9] * 9 + [1], records=records)
+
+
 def test_drawn_records_may_stay_unresolved():
     drawn = draw(PEOPLE.pred, n=150, seed=1)
     records = drawn.table["record"]

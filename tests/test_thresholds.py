@@ -22,7 +22,6 @@ from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Annotator, Beta
-from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, PieceSum
 from erbayes.study import populations as sim
@@ -547,13 +546,6 @@ def test_a_class_of_size_has_ten_resolved_draws(resolved, classes):
     sizes = [1] * 20 + [2] * 12
     answered = [True] * (20 + resolved) + [False] * (12 - resolved)
     assert len(np.unique(eb.design.size_classes(sizes, answered))) == classes
-
-
-@pytest.mark.parametrize(("resolved", "runs"), [(60, 2), (59, 1)])
-def test_runs_of_tasks_have_thirty_resolved_ones(resolved, runs):
-    table = pd.DataFrame({"record": range(70)})
-    found = number_runs(table, np.zeros(70, dtype=int), np.arange(70) < resolved)
-    assert len(np.unique(found)) == runs and (found[:30] == 0).all()
 
 
 @pytest.mark.parametrize(("lacking", "offered"), [(89, True), (90, False)])

@@ -31,9 +31,10 @@ class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
     The r_g resolved draws of a class are r_g draws from what the class holds, so that a unit counts once, by
-    its chance to be among them in any class. Where each draw counts, a resolved draw weighs n_g/r_g times
-    what it would weigh if every draw had been resolved, for n_g draws of its class. Estimates are unbiased if
-    draws of a class are resolved with one probability, whatever their entities.
+    its chance to be among them in any class. If one answer is that of all draws of a record, its chance is
+    that to have a record that is drawn and answered. Where each draw counts, a resolved draw weighs n_g/r_g
+    times what it would weigh if every draw had been resolved, for n_g draws of its class. Estimates are
+    unbiased if draws of a class are resolved with one probability, whatever their entities.
 
     Parameters
     ----------
@@ -46,9 +47,12 @@ class Responding:
         Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
         Under `Pooled` of several parts they are needed, each within one part.
     begun : sequence of bool, (n,), optional
-        False for draws that nobody has tried to resolve, and that chance alone left out. The variance does
-        not allow for draws of one record that are begun together (.57 of the true one where half of the
-        records of giants were begun).
+        False for draws that nobody has tried to resolve, and that chance alone left out.
+    records : sequence of record ids, (n,), optional
+        The record of each draw, if one answer is that of all its draws. The variance allows for this if each
+        unit counts once.
+    clusters : sequence of cluster ids, (n,), optional
+        The predicted cluster of each draw, for an alarm if all draws of a large one are unresolved.
 
     Examples
     --------
@@ -65,15 +69,20 @@ class Responding:
     resolved: Sequence[bool] | BoolArray
     classes: Sequence[Any] | pd.Series | IntArray | None = None
     begun: Sequence[bool] | BoolArray | None = None
+    records: Sequence[Any] | pd.Series | None = None
+    clusters: Sequence[Any] | pd.Series | None = None
 
     def __post_init__(self) -> None:
         said = "a design with unresolved draws is an object such as UniformRecords()"
         need_object(self.design, "expand", said)
         resolved = self._check_resolved()
         given = {"marks of begun draws": self.begun, "classes": self.classes}
+        given |= {"records": self.records, "clusters": self.clusters}
         for what, values in given.items():
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
+        if mixed := int((pd.Series(resolved).groupby(self._code_records()).nunique() > 1).sum()):
+            raise DataError(f"{mixed} records have resolved draws and others: an answer is for all draws")
         if unbegun := int((resolved & ~self.tried).sum()):
             raise DataError(f"{unbegun} draws are resolved, but not begun")
         missing = 0 if self.classes is None else int(pd.Series(list(self.classes)).isna().sum())
@@ -95,6 +104,24 @@ class Responding:
         if begun.dtype != bool:
             raise DataError("begun holds True or False for every draw")
         return begun
+
+    def expect_lost(self) -> pd.Series:
+        """Return each predicted cluster of draws none of which is resolved, with its number by chance.
+
+        Of clusters with as many records tried as it has, or more, chance leaves as many unresolved.
+        """
+        clusters = self._code_records() if self.clusters is None else pd.Series(list(self.clusters))
+        each = pd.DataFrame({"of": clusters, "record": self._code_records(), "resolved": self.resolved})
+        each = each[self.tried].drop_duplicates("record")
+        tried, failed = each.groupby("of")["resolved"].size(), 1 - each["resolved"].mean()
+        lost = tried[~each.groupby("of")["resolved"].any()]
+        return lost.map(lambda k: float((tried >= k).sum() * failed**k))
+
+    def _code_records(self) -> IntArray:
+        """Return the record of each draw, (n,), each draw being its own by default."""
+        if self.records is None:
+            return np.arange(len(self.resolved))
+        return pd.factorize(pd.Series(list(self.records)))[0].astype(np.int64)
 
     def _check_resolved(self) -> BoolArray:
         resolved = np.asarray(self.resolved)
@@ -122,23 +149,35 @@ class Responding:
             repeats = represented / expected[draws.order]
         else:
             repeats = draws.weight * (r / n) * represented
-        # the draws of a unit do not tell its share in each class of several parts, nor in what was begun
-        if self.begun is not None or 1 < len(rounds) < len(drawn):
-            draws = draws.count_each()
         if not draws.once:
             return count_classes(draws, repeats, code, stratum, drawn)
-        at = draws.order * len(drawn) + code
-        seen = np.bincount(at, np.ones(r), len(units) * len(drawn)).reshape(len(units), -1)
-        found = count_once(
-            draws.order,
-            [
-                _make_round(rounds[h], int(resolved_of[g]), drawn[g] / of_stratum[h], seen, stratum == h, g)
-                for g, h in enumerate(stratum.tolist())
-            ],
-            repeats,
-            code,
-        )
-        return replace(found, unreached=draws.unreached)
+        share = drawn / of_stratum[stratum]
+        of_class = [rounds[h] for h in stratum]
+        P = np.stack([one.p for one in of_class], axis=1)
+        p = P * _compare_shares(draws.order, code, share, stratum, resolved_of * P)
+        if self.records is not None and not any(one.population for one in of_class):
+            p = self._answer_together(p, P / units.size[:, None] / share, resolved)
+        answered = [
+            Round(int(x), of_unit, one.population and round(one.population * part))
+            for x, of_unit, one, part in zip(resolved_of, p.T, of_class, share, strict=True)
+        ]
+        return replace(count_once(draws.order, answered, repeats, code), unreached=draws.unreached)
+
+    def _answer_together(self, p: FloatArray, of_record: FloatArray, resolved: BoolArray) -> FloatArray:
+        """Return chances p, (units, G), with which r_g draws miss a unit as often as answers to records do.
+
+        A record of chance π is met by n_g draws and answered with probability (1 - (1 - π)^n_g) a/T, as a of
+        the T met records of the class are. That is the chance to be met by fewer draws than r_g, whose number
+        a unit has for each of its records. `of_record` (units, G): π.
+        """
+        code, drawn = self._code_classes(resolved)
+        record = pd.Series(self._code_records())
+        found, met = (record[at].groupby(code[at]).nunique().to_numpy() for at in (resolved, slice(None)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            missed = np.log1p(-of_record)
+            draws = np.log1p(found / met * np.expm1(drawn * missed)) / missed
+            once = -np.expm1(draws / np.bincount(code[resolved]) * np.log1p(-np.minimum(p, 1)))
+        return np.asarray(np.where((of_record > 0) & (of_record < 1), once, p))
 
     def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
         """Return the class of each draw, (n,), and the number of draws of each class, (G,)."""
@@ -175,18 +214,20 @@ class Responding:
         return of_class
 
 
-def _make_round(
-    one: Round, resolved: int, share: float, seen: FloatArray, inside: BoolArray, g: int
-) -> Round:
-    """Return the resolved draws of a class g as a round of draws among what the class holds.
+def _compare_shares(
+    order: IntArray, code: IntArray, share: FloatArray, stratum: IntArray, expected: FloatArray
+) -> FloatArray:
+    """Return the share of each unit that is in a class, over that of all draws of its part, (units, G).
 
-    `share`: of the draws of its round; `seen` (units, G): resolved draws of units by class; `inside` (G,):
-    classes of the same round. The share of a unit that is in a class is that of its resolved draws.
+    The share of a unit is that of its resolved draws `order` (r,) of classes `code` (r,). In a part where it
+    has none, it is resolved as in the others. `expected` (units, G): draws of units if each had `share` (G,).
     """
-    of_unit = seen[:, inside].sum(axis=1)
-    part = np.divide(seen[:, g], of_unit, out=np.full(len(seen), share), where=of_unit > 0)
-    population = None if one.population is None else int(np.rint(one.population * share))
-    return Round(resolved, one.p * part / share, population)
+    units, classes = expected.shape
+    seen = np.bincount(order * classes + code, minlength=units * classes).reshape(units, classes)
+    of_part = seen @ (stratum[:, None] == stratum)
+    found, known = np.divide(seen, of_part * share, where=of_part > 0, out=np.zeros(seen.shape)), of_part > 0
+    elsewhere = (expected * found).sum(axis=1) / (expected * known).sum(axis=1)
+    return np.asarray(np.where(known, found, elsewhere[:, None]))
 
 
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:

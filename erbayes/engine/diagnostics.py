@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -418,14 +419,24 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
 
 def _warn_unresolved(sample: Sample) -> list[Sentence]:
     """Return the alarm of too many draws that nobody could resolve."""
-    design = sample.design
-    if not isinstance(design, Responding) or design.unresolved <= UNRESOLVED:
+    design: Any = sample.design
+    while hasattr(design, "design") and not isinstance(design, Responding):
+        design = design.design
+    if not isinstance(design, Responding):
         return []
-    what = (
-        f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like the "
-        "resolved draws of their classes"
-    )
-    return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES)]
+    said, lost = [], design.expect_lost()
+    if len(lost := lost[lost < MISSED].sort_values()):
+        said.append(
+            f"No draw of {len(lost)} large predicted clusters is resolved, such as {lost.index[0]!r}, which "
+            "chance leaves in fewer than one sample in a hundred: no other draw is like those of an entity "
+            "that is wholly missing"
+        )
+    if design.unresolved > UNRESOLVED:
+        said.append(
+            f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like "
+            "the resolved draws of their classes"
+        )
+    return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES) for what in said]
 
 
 def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:

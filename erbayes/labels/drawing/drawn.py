@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, IntArray
+from ..._internal.arrays import BoolArray
 from ..._internal.errors import (
     PACKAGE,
     Alarm,
@@ -51,8 +51,6 @@ from .source import ACCEPTED, change, fingerprint_of, in_random_order, open_sour
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
-RUN = 30
-"""Resolved tasks of a run, if chance has left out tasks, for three classes of `nonresponse.FEWEST` each."""
 WRITTEN_AS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "version": ("1", lambda x: is_whole(x, 1, 1)),
     "plan": ("a plan by its name", lambda x: isinstance(x, dict)),
@@ -192,8 +190,9 @@ class RecordDraws:
         given_classes = None
         if classes is not None:
             given_classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
-        made = _make_classes(seen, begun, resolved, given_classes)
-        return Responding(design, resolved, made, begun)
+        made = _make_classes(seen, resolved, given_classes)
+        records, clusters = seen["record"].tolist(), seen["cluster"].tolist()
+        return Responding(design, resolved, made, begun, records, clusters)
 
     def uniform(self) -> RecordDraws:
         """Return the draws that are a sample of uniform records, of draws by predicted size.
@@ -364,16 +363,11 @@ def _refuse_lost_strata(table: pd.DataFrame, begun: pd.DataFrame, resolved: pd.D
         refuse_cases(lost, f"strata have no draw {what}", then, of=len(strata))
 
 
-def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, given: Any) -> list[Any]:
+def _make_classes(table: pd.DataFrame, resolved: BoolArray, given: Any) -> list[Any]:
     """Return the class of each draw, (n,): within its stratum, the given one or that of its size."""
     group = np.zeros(len(table), dtype=np.int64)
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
-    # annotators may have got to different tasks, so that classes are within runs of tasks as well, in each
-    # of which about one share of the tasks was begun
-    if not begun.all():
-        runs = _number_runs(table, group, resolved)
-        group = pd.factorize(pd.Series(list(zip(group, runs, strict=True))))[0]
     classes = np.empty(len(table), dtype=object)
     for g in np.unique(group):
         here = group == g
@@ -382,20 +376,6 @@ def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, gi
         return classes.tolist()
     named = zip(group.tolist(), classes.tolist(), strict=True)
     return [None if pd.isna(name) else f"{g} {name}" for g, name in named]
-
-
-def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
-    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group."""
-    run = np.zeros(len(table), dtype=np.int64)
-    first = ~table["record"].duplicated().to_numpy()
-    for g in np.unique(group):
-        at = np.flatnonzero(first & (group == g))
-        before = np.cumsum(resolved[at]) - resolved[at]
-        # too few resolved tasks at the end join the run before them
-        run[at] = np.minimum(before // RUN, max(int(resolved[at].sum()) // RUN - 1, 0))
-    # all draws of a record share one task
-    of_record = pd.Series(run[first], table["record"][first])
-    return of_record.reindex(table["record"]).to_numpy()
 
 
 def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, values: Any = None) -> RecordDraws:
