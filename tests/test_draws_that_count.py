@@ -161,7 +161,7 @@ REGION = pd.Series(np.where(TRUE.isin([0, 3]), "import", "web"), TRUE.index)
 
 
 def test_strata_of_values_without_a_begun_or_a_resolved_draw_are_refused_by_name():
-    drawn = sa.draw(PRED, sa.Strata(allocation={"web": 12, "import": 3}), n=15, seed=3, values=REGION)
+    drawn = sa.draw(PRED, sa.Strata(), n=15, seed=3, values=REGION)
     records, rare = drawn.table["record"], drawn.table["stratum"] == "import"
     first = int(np.flatnonzero(rare)[0])
     assert first >= 1
@@ -249,9 +249,9 @@ def test_weights_of_unresolved_draws_by_hand():
     cases = {
         "records": (sa.Records(), None, dict.fromkeys(pred.index, 9 / 24)),
         "strata": (
-            sa.Strata(allocation={"f": 5, "g": 4}),
+            sa.Strata(),
             strata,
-            strata.map({"f": 5 / 16, "g": 4 / 8}).to_dict(),
+            strata.map({"f": 6 / 16, "g": 3 / 8}).to_dict(),
         ),
     }
     for name, (plan, values, expected) in cases.items():

@@ -199,7 +199,7 @@ class RecordDraws:
 
         A draw of a record with chance p stays with probability min p / p, the minimum over all records. Those
         that stay are independent draws of uniform records, .71 to 1 of the draws of `Multipurpose`. Size
-        models, top-ups and two phases need such a sample.
+        models and top-ups need such a sample, and in two phases units count once with it.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class RecordDraws:
         if not least > 0:
             raise DataError(
                 f"draws by {type(self.plan).__name__} leave no sample of uniform records, as its chances do "
-                "not depend on predicted sizes alone, or are 0: draw anew, which multipurpose draws do"
+                "not depend on predicted sizes alone, or are 0: draw anew, by default or uniform records"
             )
         stays = np.random.default_rng([self.seed, ACCEPTED]).random(len(self.table))
         kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]

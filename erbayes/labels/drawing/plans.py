@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, refuse_cases, whole
+from ..._internal.errors import DataError, head, need, refuse_cases
 from ..._internal.tables import locate
 from ...design import (
     ByPredictedSize,
@@ -267,14 +267,6 @@ def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
     return said if isinstance(plan, Records) else f"{said} (uniform records: {uniform})"
 
 
-def need_by_size(plan: Any) -> None:
-    """Refuse anything but an object of a plan by predicted size alone."""
-    if isinstance(plan, type) or not isinstance(plan, PlanBySize):
-        raise DataError(
-            f"of must be a plan whose chances depend on predicted size, such as LinkEnds(), not {plan!r}"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class GivenProbabilities:
     """Plan: records with selection probabilities of your own, with replacement.
@@ -348,36 +340,49 @@ def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Serie
     return match_values(drawn.values, drawn.labels.records, "labelled records")
 
 
+def _allocate_draws(n: int, names: Any, records: FloatArray) -> IntArray:
+    """Return the number of draws in each stratum, (H,), in proportion to its records, but two or more."""
+    share = records / records.sum() * n
+    # fewer than two draws of a stratum have no variance
+    draws = np.maximum(np.floor(share).astype(np.int64), 2)
+    if draws.size * 2 > n:
+        raise DataError(
+            f"{n} draws do not give each of {len(names)} strata two draws, such as {head(names)}: draw more, "
+            "or merge strata"
+        )
+    while (left := n - draws.sum()) != 0:
+        gap = share - draws if left > 0 else np.where(draws > 2, draws - share, -np.inf)
+        draws[gap.argmax()] += np.sign(left)
+    return draws
+
+
 @dataclass(frozen=True, slots=True)
 class Strata:
     """Plan: uniform records in strata, with replacement, independently in each stratum.
 
-    The value of each record is its stratum: `draw(prediction, Strata(), n=n, seed=seed, values=strata)`. An
-    entity may have records in several strata, and counts once (see `erbayes.design.Pooled`).
+    The value of each record is its stratum: `draw(prediction, Strata(), n=n, seed=seed, values=strata)`.
+    Draws are proportional to the records of strata, but at least two. An entity may have records in several
+    strata, and counts once (see `erbayes.design.Pooled`).
 
-    Parameters
-    ----------
-    allocation : mapping, stratum -> draws, optional
-        Two or more for each stratum, and n in all. By default draws are proportional to the records of
-        strata, but at least two.
+    See Also
+    --------
+    GivenProbabilities : draws records of some strata more often than others.
 
     Examples
     --------
     >>> from erbayes.labels import draw
     >>> prediction = {i: i // 4 for i in range(100)}
     >>> source = {i: "web" if i < 40 else "shop" for i in range(100)}
-    >>> drawn = draw(prediction, Strata({"web": 4, "shop": 2}), n=6, seed=1, values=source)
+    >>> drawn = draw(prediction, Strata(), n=10, seed=1, values=source)
     >>> drawn.table["stratum"].value_counts().to_dict()
-    {'web': 4, 'shop': 2}
+    {'shop': 6, 'web': 4}
     """
-
-    allocation: Mapping[Any, int] | None = None
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         counts = ordered_counts(source, seed)
         codes, names = pd.factorize(need_values(counts, self), sort=True)
         records = np.bincount(codes, counts["records"].to_numpy(dtype=float))
-        draws = self._allocate_draws(n, names, records)
+        draws = _allocate_draws(n, names, records)
 
         def chance(h: int, rows: pd.DataFrame) -> FloatArray:
             return np.where(need_values(rows, self) == names[h], 1 / records[h], 0.0)
@@ -388,33 +393,6 @@ class Strata:
         draws_of = at_points(source, counts, lines, seed)
         tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
         return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
-
-    def _allocate_draws(self, n: int, names: Any, records: FloatArray) -> IntArray:
-        """Return the number of draws in each stratum, (H,), by its records."""
-        if self.allocation is not None:
-            allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in self.allocation.items()}
-            strata = [str(h) for h in names]
-            if set(allocation) != set(strata):
-                given = head(sorted(allocation), 9)
-                raise DataError(f"the allocation must name the strata, {head(strata, 9)}, not {given}")
-            if sum(allocation.values()) != n:
-                raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
-            draws = np.array([allocation[h] for h in strata], dtype=np.int64)
-        else:
-            share = records / records.sum() * n
-            # fewer than two draws of a stratum have no variance
-            draws = np.maximum(np.floor(share).astype(np.int64), 2)
-            while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
-                step = 1 if draws.sum() < n else -1
-                gap = np.where((step > 0) | (draws > 2), step * (share - draws), -np.inf)
-                draws[gap.argmax()] += step
-        few = draws < 2
-        if few.any() or draws.sum() != n:
-            raise DataError(
-                f"{n} draws do not give each of {len(names)} strata two draws, such as "
-                f"{head(names[few] if few.any() else names)}: draw more, or merge strata"
-            )
-        return draws
 
     def design(self, drawn: LabelledDraws) -> Design:
         values = need_labelled_values(drawn, self, "stratum")
@@ -454,8 +432,9 @@ class PredictedClusters:
     of: Any = None
 
     def __post_init__(self) -> None:
-        if self.of is not None:
-            need_by_size(self.of)
+        if self.of is not None and (isinstance(self.of, type) or not isinstance(self.of, PlanBySize)):
+            must = "a plan whose chances depend on predicted size, such as LinkEnds()"
+            raise DataError(f"of must be {must}, not {self.of!r}")
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, clusters = source.known, source.of_clusters()
@@ -544,9 +523,9 @@ def to_plain(plan: Any) -> dict[str, Any]:
 def from_plain(values: Mapping[str, Any]) -> Any:
     """Return the plan of plain values (see `to_plain`)."""
     need(values, Mapping, "a plan is written as names and values")
-    rest = dict(values)
+    rest = {name: value for name, value in values.items() if value is not None}
     name = str(rest.pop("name", ""))
-    if name in RETIRED or "starts" in rest:
+    if name in RETIRED or {"starts", "allocation"} & set(rest):
         raise DataError(
             f"records were drawn by {name!r} of an older erbayes, which this one does not read: estimate "
             "with the erbayes that drew them, whose version drawn.json names, or draw anew"
