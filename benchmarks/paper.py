@@ -43,7 +43,9 @@ class Printed:
 
     def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Estimates:
         theirs = [self.precision if metric is m.P_block else metric for metric in metrics]
-        return taylor(sample.with_repeats, theirs).apply(theirs)
+        return taylor(Sample(sample.units, sample.design, sample.expansion.count_each()), theirs).apply(
+            theirs
+        )
 
 
 ESTIMATORS = {"cluster_block": Printed(), "naive": Naive(), "record": Printed(m.P_rec)}

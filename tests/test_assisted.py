@@ -9,6 +9,7 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from repeats import each_draw
 from scipy.stats import beta, binom, norm
 from test_census import population
 
@@ -520,7 +521,7 @@ def pseudo_ends(extremes, effect, weight=1.0, share=None):
 
 
 def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
-    sample, counted = SAMPLE.with_repeats, second(TRUTH)
+    sample, counted = each_draw(SAMPLE), second(TRUTH)
     plain, found = engine.Taylor()(sample, PR), helped(TRUTH, PR, sample)
     effect = fit_sample(sample, PR).effects
     for j, metric in enumerate(PR):
@@ -579,7 +580,7 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
         m.pairwise_recall: max(np.sum(weight * links) / (np.sum(weight) * np.sum(links)), 1 / len(DRAWS)),
     }
     assert shares[m.cluster_recall] > 1.3 / len(DRAWS) and shares[m.pairwise_recall] == 1 / len(DRAWS)
-    sample = SAMPLE.with_repeats
+    sample = each_draw(SAMPLE)
     plain, found = engine.Taylor()(sample, metrics), helped(TRUTH, metrics, sample)
     for j, metric in enumerate(metrics):
         effect = fit_sample(sample, metrics).effects[:, j]

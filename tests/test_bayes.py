@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from own_families import BodyAndTail, NegativeBinomial
 from pytensor.compile.mode import Mode
+from repeats import each_draw
 from scipy import stats
 
 import erbayes as eb
@@ -107,7 +108,7 @@ def test_counts_on_grids_are_the_sample(draw):
     }
     shares, intrusions = np.zeros((len(grid.size), 2)), []
     total = dict.fromkeys(("records", "true", "common", "foreign"), 0)
-    draws = pd.Series(sample.units.ids[sample.with_repeats.expansion.unit]).value_counts()
+    draws = pd.Series(sample.units.ids[each_draw(sample).expansion.unit]).value_counts()
     for entity, own in records.items():
         s = len(own)
         j = max(i for i in range(len(grid.lower)) if grid.lower[i] <= s)

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 from test_census import population
 
 import erbayes as eb
@@ -123,7 +124,7 @@ def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(kn
     """Of 4,000 records 200 pairs are drawn and estimate 2,000 links; each draw stands for ten of them."""
     pairs = {r: r // 2 if r < 2 * known else r + 10**4 for r in range(4000)}
     units = eb.measure(pairs, {r: r // 2 for r in range(400)})
-    sample = eb.Sample(units, eb.UniformRecords()).with_repeats
+    sample = each_draw(eb.Sample(units, eb.UniformRecords()))
     links = eb.balance(sample).loc["predicted_links"]
     assert links.tolist() == pytest.approx([2000, 10, known, 2000 / known])
     assert any(a.startswith("Out of balance") for a in eb.alarms(sample, [m.pairwise_recall])) is off
@@ -132,9 +133,11 @@ def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(kn
 
 
 def test_a_total_that_the_design_fixes_has_no_error():
-    sample = eb.Sample(
-        eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)}), eb.UniformRecords()
-    ).with_repeats
+    sample = each_draw(
+        eb.Sample(
+            eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)}), eb.UniformRecords()
+        )
+    )
     assert eb.balance(sample).loc["records"].tolist() == [80, 0, 80, 1]
 
 

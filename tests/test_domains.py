@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from closed import closed
 from oracle import truth
+from repeats import each_draw
 from scipy import stats
 from test_unseen import covary_once, limits
 
@@ -306,7 +307,7 @@ def test_all_records_as_one_domain_give_the_plain_estimates():
 
 def test_degrees_of_counts_by_plain_sums():
     sample, group, pred, true = drawn(groups=4)
-    sample = sample.with_repeats
+    sample = each_draw(sample)
     size, records = true.value_counts(), pd.Series(true.index, true.index).groupby(true)
     inside = {c: sum(group[i] == "g1" for i in rows) for c, rows in records.groups.items()}
     picked = list(sample.design.draws)
@@ -383,7 +384,7 @@ def test_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
 def test_other_engines(engine):
     sample, group, _, _ = drawn()
     if isinstance(engine, Resampled):  # which counts each draw
-        sample = sample.with_repeats
+        sample = each_draw(sample)
     taylor, other = (by_domain(sample, group, engine=e, rng=1).table() for e in (None, engine))
     np.testing.assert_allclose(other.estimate, taylor.estimate, atol=0.02)
     np.testing.assert_allclose((other.upper - other.lower) / (taylor.upper - taylor.lower), 1, atol=0.4)

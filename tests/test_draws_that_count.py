@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 
 import erbayes as eb
 from erbayes import labels as sa
@@ -74,7 +75,7 @@ def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
         drawn = sa.draw(source, plan, n=500, seed=seed)
         labels, left = stopped(drawn, SPLIT, 50)
         # with repeats: a giant that a few of the samples miss makes most of the variance of the others
-        sample = eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=left)).with_repeats
+        sample = each_draw(eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=left)))
         assert 50 <= sample.expansion.unit.size < 75
         fit = eb.engine.taylor(sample, ["pairwise-precision"]).apply(["pairwise-precision"])
         found.append((fit.mean[0], fit.sd[0] ** 2))

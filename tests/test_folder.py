@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 
 import erbayes as eb
 from erbayes import labels as sampling
@@ -857,7 +858,7 @@ def by_hand(true, original, judged, phi, drawn):
 
 def plain(prediction, labels, design, **more):
     """Precision without the correction for bias."""
-    sample = eb.Sample(eb.measure(prediction, labels.labels, **more), design).with_repeats
+    sample = each_draw(eb.Sample(eb.measure(prediction, labels.labels, **more), design))
     return eb.engine.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -256,7 +257,7 @@ def test_looks_silence_the_alarm_or_name_what_allows_for_a_cap():
     (alarm,) = raised(sample(looks=Looks(5, of=5)))
     assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.CAPPED, Remedy.RECORDS)
     one = sample(looks=Looks(5, of=5))
-    assert one.with_units(one.units).looks == one.with_repeats.looks == Looks(5, of=5)
+    assert one.with_units(one.units).looks == each_draw(one).looks == Looks(5, of=5)
 
 
 def test_bad_looks_are_refused():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from repeats import each_draw
 from test_assisted import wholly_wrong
 
 import erbayes as eb
@@ -36,7 +37,7 @@ def labelled(clusters, records):
 
 def sample_of(clusters, records, prediction=PREDICTION):
     """Each draw counts as often as it was made, as in two phases."""
-    return as_drawn(clusters, records, prediction).with_repeats
+    return each_draw(as_drawn(clusters, records, prediction))
 
 
 def as_drawn(clusters, records, prediction=PREDICTION):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from populations import NegativeBinomial
+from repeats import each_draw
 from scipy import stats
 from test_study import Distinct
 
@@ -179,7 +180,7 @@ def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
     def pilot(unit):
         chosen, draws = np.unique(unit, return_inverse=True)
         taken = PEOPLE.units.take(chosen)
-        return eb.Sample(taken, replace(design, draws=taken.ids[draws])).with_repeats
+        return each_draw(eb.Sample(taken, replace(design, draws=taken.ids[draws])))
 
     left = [forecast(pilot(np.delete(drawn, i)), METRICS, DESIGNS) for i in range(100)]
     for name, outlook in forecast(pilot(drawn), METRICS, DESIGNS).designs.items():

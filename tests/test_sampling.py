@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 from scipy import stats
 
 import erbayes as eb
@@ -502,7 +503,7 @@ def test_precision_by_ends_of_links_is_a_plain_mean():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
     units = eb.measure(PRED, labels)
     share = units.column(eb.columns.COMMON_LINKS) / units.column(eb.columns.PREDICTED_LINKS)
-    found = eb.engine.taylor(eb.Sample(units, ENDS).with_repeats, [P]).apply([P])
+    found = eb.engine.taylor(each_draw(eb.Sample(units, ENDS)), [P]).apply([P])
     assert found.mean[0] == pytest.approx(share.mean(), rel=1e-12)
     assert found.sd[0] == pytest.approx(share.std(ddof=1) / 3**0.5, rel=1e-12)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from closed import closed
 from numpy.testing import assert_allclose, assert_array_equal
+from repeats import each_draw
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 from test_cli import folder, refused, run  # noqa: F401
@@ -291,7 +292,7 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
     ],
 )
 def test_records_and_entities_have_exact_intervals_too(design, metric):
-    sample = eb.Sample(CENSUS, design).with_repeats
+    sample = each_draw(eb.Sample(CENSUS, design))
     found = BoundedMeans()(sample, [metric])
     assert found.mean[0] == pytest.approx(eb.engine.taylor(sample, metric).apply(metric).mean[0])
     assert found.uncut_interval(0.95, Betting())[0] @ [1, -1] < 0
@@ -484,13 +485,13 @@ def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
 
 def test_further_draws_of_the_closed_form_are_about_right():
     sample, _ = of_links(3, 150, Mixed(0.5))
-    minimum = check(repeated(sample, 450).with_repeats, {R: 0.6}).interval[0, 0]
-    (more,) = check(sample.with_repeats, {R: minimum}).further
+    minimum = check(each_draw(repeated(sample, 450)), {R: 0.6}).interval[0, 0]
+    (more,) = check(each_draw(sample), {R: minimum}).further
     assert more == pytest.approx(300, rel=0.1)
 
 
 def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():
-    sample = of_links()[0].with_repeats
+    sample = each_draw(of_links()[0])
     estimate = float(eb.engine.taylor(sample, P).apply(P, 1).mean[0])
     assert check(sample, {P: 0.01}).further == (0,)
     found = check(sample, {P: estimate})

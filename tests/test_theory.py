@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from repeats import each_draw
 from scipy import stats
 
 import erbayes as eb
@@ -177,7 +178,7 @@ def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_unit
     matches(found, quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, 1 / 0.875)))
 
 
-SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N)).with_repeats
+SAMPLE = each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N)))
 Z = N / (n * SIZE)[:, None] * Y
 LEFT = np.array([np.delete(Z, s, 0).sum(axis=0) * n / (n - 1) for s in range(n)])
 LEFT = LEFT[:, 0] / LEFT[:, 2]
@@ -254,7 +255,7 @@ def test_groups():
     country = {i: "in" if there else "out" for i, there in enumerate(group)}
     z = N / (n * SIZE)[:, None] * np.array([grouped(e, group) for e in DRAWN])
     value, se, df, effective = estimated(z, covariance(z, 1.0))
-    sample = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)).with_repeats
+    sample = each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)))
     found = eb.by_domain(sample, country, PRECISION, prediction=PREDICTION).table().iloc[0]
     wanted = [value, se, df, effective]
     np.testing.assert_allclose(found[["estimate", "se", "df", "n_eff"]].astype(float), wanted, rtol=1e-10)
@@ -281,7 +282,7 @@ def test_a_second_clustering():
     value, _, df, effective = estimated(z, covariance(z, 1.0))
     u, d = distances(z, value)
     sample, checked = (
-        eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)).with_repeats,
+        each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN))),
         0,
     )
     apart = 0

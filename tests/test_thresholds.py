@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from closed import closed
+from repeats import each_draw
 from scipy.optimize import brentq
 
 import erbayes as eb
@@ -83,7 +84,7 @@ def test_out_of_balance(known, off):
     sampled = {r: r // 2 if r < 40 else 1000 + r for r in range(80)}
     others = {80 + r: 10**4 + (r // 2 if r < 2 * (known - 20) else r + 10**4) for r in range(2000)}
     labels = {r: r // 2 for r in range(80)}
-    sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords()).with_repeats
+    sample = each_draw(eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords()))
     assert speaks(sample, "Out of balance") is off
 
 

@@ -65,14 +65,16 @@ class TwoPhase:
         need_sample(sample)
         metrics = resolve_metrics(metrics)
         for one, which in ((sample, "careful"), (self.cheap, "cheap")):
-            _need_ordered(one.with_repeats, which)
+            _need_ordered(one, which)
         _need_one_prediction(sample, self.cheap)
         position = self._locate_careful_draws(len(sample))
         pairs = find_common_records(sample, self.cheap)
         _need_same_draws(sample, self.cheap, position, pairs)
         if pairs is None or not _count_once(sample, self.cheap):
             pairs = None
-        every, careful = (one.with_repeats if pairs is None else one for one in (self.cheap, sample))
+        every, careful = self.cheap, sample
+        if pairs is None:
+            every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
         target = Linearised.of(careful, metrics)
         part, both, variance = None, None, careful.expansion
         known = dict.fromkeys(target.metrics, np.nan)
@@ -124,7 +126,7 @@ class TwoPhase:
 
 def _need_ordered(sample: Sample, which: str) -> None:
     """Refuse draws that are not independent, or that have no order."""
-    variance, name = sample.expansion, type(sample.design).__name__
+    variance, name = sample.expansion.count_each(), type(sample.design).__name__
     if variance.once or variance.L is not None or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
     if (variance.unseen < 1).any():

@@ -146,12 +146,6 @@ class Sample(Pictured):
         return np.asarray(self.units.values(columns)[unit] * weight[:, None])
 
     @cached_property
-    def with_repeats(self) -> Sample:
-        """This sample with each draw counted as often as it was made, as bets need them."""
-        counted = self.expansion.count_each()
-        return self if counted is self.expansion else Sample(self.units, self.design, counted, self.looks)
-
-    @cached_property
     def fits(self) -> dict[Any, Any]:
         """Fits of this sample by their metrics, which `erbayes.engine.fitted` fills."""
         return {}
@@ -265,10 +259,6 @@ class Batch(Sample):
             own = replace(design, draws=units.ids[drawn]) if getattr(design, "draws", ()) is None else design
             samples.append(Sample(units, own, design.expand_draws(units, drawn)))
         return cls(samples)
-
-    @cached_property
-    def with_repeats(self) -> Sample:
-        return Batch([one.with_repeats for one in self.samples])
 
     def certain(self, metrics: Sequence[Metric]) -> FloatArray:
         return np.stack([one.certain(metrics) for one in self.samples])
