@@ -100,6 +100,12 @@ def read(text, records=None, sample=None, **named):
         # a record and the head of its cluster: links and memberships are the same
         ("rec,head 1,1 2,1 3,3", {}, "1+2 3"),
         ("rec,cl a,1E5 b,1E5 c,2E5", {}, "a+b c"),
+        ("id,cluster,match_group a,1,p b,1,p c,2,q", {}, "a+b c"),
+        (
+            "z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0",
+            {"record": "z_zid", "cluster": "z_cluster"},
+            "a+b c+d",
+        ),
     ],
 )
 def test_readings(text, named, clusters):
@@ -200,6 +206,22 @@ def test_readings(text, named, clusters):
             "2 of 2 records in the prediction are not among all records",
         ),
         (f"source,id,cluster a{JOIN},1,p b,1,q", {}, f"1 sources hold '{JOIN}'"),
+        # pairs of Zingg that somebody labelled, a distance, and a second column of clusters
+        (
+            "z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0",
+            {},
+            "2 of 4 rows say no in 'z_isMatch': are they in their clusters.; if they are: table",
+        ),
+        (
+            "id_l,id_r,edit_dist a,b,.1 b,c,.9",
+            {"threshold": 0.2},
+            "'edit_dist' is a distance by its name, and scores are larger for likelier links; take its negative",
+        ),
+        (
+            "id,cluster,match_group a,1,p b,1,q c,2,q",
+            {},
+            "read in two ways, which give 3 records in 2 clusters .* id, cluster.* id, match_group",
+        ),
     ],
 )
 def test_questions_and_refusals(text, named, said):

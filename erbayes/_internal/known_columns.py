@@ -21,7 +21,7 @@ NAMES = {
     "score": "matchweight matchprobability score weight probability prob proba similarity confidence "
     "confidencescore zscore".split(),
     # py_entitymatching and tables of answers
-    "answer": "predicted prediction match ismatch samepair".split(),
+    "answer": "predicted prediction match ismatch samepair zismatch zprediction".split(),
     "entity": "entity entityid person personid truth".split(),
 }
 """Names of matchers for columns of each meaning, as `plain` writes them; the first is preferred."""
@@ -40,6 +40,10 @@ JUDGED = (
     ),
 )
 """Words of judgement about pairs, which say what a column is whatever its name."""
+RIVAL = re.compile(r"(match|dedup|cluster|entity|golden|canonical)(group|id|set|cluster)?")
+"""Names, as `plain` writes them, that clusters may have next to a column of clusters by a known name."""
+DISTANCE = re.compile(r".*(dist|distance|dissimilarity|levenshtein)")
+"""Names, as `plain` writes them, of measures that are smaller for likelier matches."""
 ENDING = re.compile(
     r"(?P<beginning>.*?)(?P<minus>(?<![^\W_])-|minus_)?(?P<number>\d+([._]\d+)?(e-?\d+)?|inf)", re.IGNORECASE
 )

@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import find_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
-from ..units.columns import list_readings, pick_record, refuse_numbers
+from ..units.columns import ask_of_answers, list_readings, pick_record, refuse_numbers
 from ..units.evidence import ColumnFacts
 from ..units.facts import find_readable
 from ..units.reading import Named, Near
@@ -197,7 +197,9 @@ def _choose_columns(
         facts = ScannedFacts.of(database, named, near, "prediction", others)
         free = [c for c in facts.usable if c not in facts.sources]
         if len(facts.clusters) == 1 and len(facts.usable) > 1:
-            return pick_record(facts, facts.clusters), facts.clusters[0]
+            record = pick_record(facts, facts.clusters)
+            ask_of_answers(facts, record, facts.clusters[0])
+            return record, facts.clusters[0]
         if not facts.clusters and (readings := list_readings(facts)):
             return readings[0].ids[0], readings[0].other
         if len(free) == 2:  # whose repeated ids are counted later

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, Way, head
-from .._internal.known_columns import NAMES, find_known, plain
+from .._internal.known_columns import JUDGED, NAMES, find_known, plain
 from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
 from .evidence import HALF, ColumnFacts
 from .facts import ColumnPair, has_plain_values, join_source
@@ -156,6 +156,7 @@ def list_readings(e: ColumnFacts) -> list[Reading]:
     by_name = e.clusters and (said.cluster is not None or named or not links.ends)
     if by_name and said.links is not True and not said.ends:
         record = pick_record(e, e.clusters)
+        ask_of_answers(e, record, e.clusters[0])
         return [] if record is None else [r for g in e.clusters for r in read_memberships(e, record, g)]
     if links.ends and said.links is not False:
         return [reading for pair in links.ends for reading in links.read(pair)]
@@ -210,6 +211,18 @@ def _ask_of_records(e: ColumnFacts, pool: Sequence[Any], groups: Sequence[Any], 
             ways = [Way(f"if {a!r}", f"leave out {b!r}", f"--record {a}") for a, b in ((x, y), (y, x))]
             more, remedies = _say_judging(e)
             raise DataError(said + more, *ways, *remedies)
+
+
+def ask_of_answers(e: ColumnFacts, record: Any, cluster: Any) -> None:
+    """Ask about rows that say by a column of answers that they are none, as pairs for training do."""
+    if e.named.record is not None and e.named.cluster is not None:
+        return
+    for column in (c for c in e.usable if c not in (record, cluster, *e.sources)):
+        answers = e.answers(column, *([] if find_known([column], "answer") else [JUDGED]))
+        if answers is not None and 0 < answers.mean() < 1:
+            no = f"{int((~answers).sum()):,} of {len(answers):,} rows say no in {column!r}"
+            way = Way("if they are", f"table[[{record!r}, {cluster!r}]]", f"FILE:{record},{cluster}")
+            raise DataError(f"{e.what}: {no}: are they in their clusters?", way)
 
 
 def read_memberships(e: ColumnFacts, record: Any, cluster: Any) -> list[Reading]:

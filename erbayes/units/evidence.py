@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray
-from .._internal.known_columns import JUDGED, PLAIN, find_known, plain
+from .._internal.known_columns import JUDGED, PLAIN, RIVAL, find_known, plain
 from .facts import find_readable, read_numbers
 from .ids import are_listed, kind
 from .reading import Named, Near
@@ -143,8 +143,15 @@ class ColumnFacts:
 
     @cached_property
     def clusters(self) -> list[Any]:
-        """The columns of clusters, by what is said or by name."""
-        return [self.named.cluster] if self.named.cluster is not None else self.known(self.groups)
+        """The columns of clusters, by what is said or by name, with those that may be clusters as well."""
+        if self.named.cluster is not None:
+            return [self.named.cluster]
+        known = self.known(self.groups)
+        rivals = [c for c in self.usable if c not in known and RIVAL.fullmatch(plain(c))]
+        of_clusters = known and self.groups == "cluster"
+        return known + [
+            c for c in rivals if of_clusters and not self.is_unique(c) and not self.is_constant(c)
+        ]
 
     def find(self, column: Any, group: Any, ids: pd.Index) -> pd.Index:
         """Return the group, or the row if `group` is None, in which a unique column has each id."""

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray
 from .._internal.errors import DataError, Remedy, Way, head
-from .._internal.known_columns import JOIN, JUDGED, NAMES, PLAIN, find_known, plain
+from .._internal.known_columns import DISTANCE, JOIN, JUDGED, NAMES, PLAIN, find_known, plain
 from .evidence import HALF, HEAD, ColumnFacts, plain_word
 from .facts import ColumnPair, pair_columns
 from .ids import are_listed, kind
@@ -138,6 +138,12 @@ class LinkReader:
             )
         if not scores:
             return [(c, None, e.answers(c)) for c in answers] or [(None, None, None)]
+        if threshold is not None and DISTANCE.fullmatch(plain(scores[0])):
+            said_so = f"{e.what}: {scores[0]!r} is a distance by its name, and scores are larger for likelier"
+            column = f"table.assign(score=-table[{scores[0]!r}])"
+            raise DataError(
+                f"{said_so} links", Way("take its negative", column, f"FILE:{left},{right},score@-X")
+            )
         if threshold is None:
             said_so = f"{e.what}: without a threshold, scores {scores[0]!r} of any size would be links"
             raise DataError(said_so, Remedy.THRESHOLD)
