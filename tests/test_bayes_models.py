@@ -235,7 +235,7 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     table = clusters.table(metrics=R)
     assert f"between {table.model_lower.iloc[0]:.2f} and {table.model_upper.iloc[0]:.2f}" in alarm
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
-    assert alarm.remedies == (Remedy.UNSEEN,) and alarm.grade is Grade.CAUTION
+    assert alarm.remedies == (Remedy.MORE, Remedy.RECORDS) and alarm.grade is Grade.CAUTION
     assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()
@@ -267,7 +267,7 @@ def test_one_law_has_an_alarm_without_a_range(clusters):
     one = bayes.fast(clusters.sample, model, draws=200, rng=1)
     assert one.by_model == {} and one.models().empty
     (alarm,) = one.alarms
-    assert "Candidate" not in alarm and "uniform-records" in alarm
+    assert "Candidate" not in alarm and "draw records instead of entities" in alarm
     assert "model_lower" not in one.table(metrics=R)
 
 

@@ -215,8 +215,9 @@ class Multipurpose(_WithReplacement):
     metrics of records grows as 1, on those of links as m - 1, and on those of whole clusters as 1/m. With
     weights ½, ¼ and ¼ the sum of their variances, each over that under uniform records, is then least.
 
-    No record has less than 1/√2 of its uniform chance, so that no variance is over √2 times that of as many
-    uniform records, whatever is wrong and wherever it is. Without predicted links records are uniform.
+    No record has less than 1/√2 of its uniform chance, so that the variance of one draw (Hansen and Hurwitz
+    1943) is at most √2 times that of a uniform record, for every metric and wherever errors are. Without
+    predicted links records are uniform.
 
     References
     ----------
