@@ -36,7 +36,7 @@ from common import PLANS, as_markdown
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary import reference
+from erbayes.auxiliary import correction, reference
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import control_variate
 from erbayes.study import draw_samples
@@ -62,6 +62,9 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "pseudo-draws move no further than a draw without help": [
         (control_variate, "_limit_pseudo_draws", lambda moves, d: moves)
     ],
+    "pseudo-draws weigh more than 1/n if small entities are drawn rarely": [
+        (correction.Linearised, "_share_of_average", lambda self: np.zeros(len(self.metrics)))
+    ],
     "an end further away, by third moments": [
         (control_variate, "_compute_skew", lambda left, pseudo: np.zeros_like(pseudo))
     ],
@@ -75,8 +78,9 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
 }
 """What each guard is replaced by."""
 TOGETHER = {
-    "parts and the cluster that matters most": list(GUARDS)[2:4],
-    "all five": list(GUARDS),
+    "both limits of pseudo-draws": list(GUARDS)[:2],
+    "parts and the cluster that matters most": list(GUARDS)[3:5],
+    "all six": list(GUARDS),
 }
 VARIANTS = {"none": list[str](), **{name: [name] for name in GUARDS}, **TOGETHER}
 

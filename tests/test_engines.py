@@ -59,7 +59,7 @@ def test_each_engine_says_what_it_says_alone():
     for method, mean, sd, bounds, kinds in [
         ("Taylor", normal.mean, normal.sd, normal.interval(0.8), ["Beta", "Beta", "Gamma"]),
         ("jackknife", jack.estimate, jack.sd, jack.interval(0.8), ["Beta", "Beta", "Gamma"]),
-        ("bootstrap", boot.estimate, boot.sd, boot.interval(0.8), ["Beta", "Beta", "Gamma"]),
+        ("bootstrap", boot.estimate, boot.sd, boot.interval(0.8), ["Beta", "Beta", "gains and losses"]),
         ("replicates", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
     ]:
         own = rows(found, method)

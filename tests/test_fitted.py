@@ -43,7 +43,7 @@ def test_one_estimate_with_its_alarms_computes_each_number_once(sample, monkeypa
     with pytest.warns(eb.Alarm):  # a fault, so that every alarm is looked for
         eb.estimate(eb.Sample(sample.units, eb.UniformClusters()))
     # of the metrics, and of the links that are known
-    assert calls == {"contributions": 2, "unreached_share": 2, "__init__": 1, "apply": 2}
+    assert calls == {"contributions": 2, "unreached_share": 3, "__init__": 1, "apply": 2}
 
 
 def test_a_sample_remembers_its_fit_and_forgets_it_when_it_is_sent_elsewhere(sample):

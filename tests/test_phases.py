@@ -77,11 +77,11 @@ def test_a_fixed_weight_is_unbiased_and_its_variance_too():
 @pytest.mark.slow
 def test_each_unit_counts_once_in_each_phase():
     """Totals, whose variance is no matter of first order, over all samples."""
-    truth, prediction, cheap = (pd.Series(list(x), list("abcde")) for x in ("xxxyz", "11223", "ppqqr"))
-    position, weights = np.array([2, 1]), np.array([0.0, 0.6, 1.0])
+    truth, prediction, cheap = (pd.Series(list(x), list("abcdef")) for x in ("xxxyyz", "112233", "ppqqqr"))
+    position, weights = np.array([3, 1]), np.array([0.0, 0.6, 1.0])
     columns = [u.COMMON_LINKS, u.EXACT, u.RECORDS]
     found, variances = [], []
-    for records in product(range(5), repeat=3):
+    for records in product(range(6), repeat=4):
         records = np.array(records)
         every = as_drawn(cheap, records, prediction)
         samples = as_drawn(truth, records[position], prediction), subsample(every, position), every

@@ -117,6 +117,25 @@ def test_draws_of_every_design_allow_for_it(design):
     np.testing.assert_allclose(fit.unseen.unreached_share, 10 / 70)
 
 
+@pytest.mark.parametrize("pairs", [20, 100])
+@pytest.mark.parametrize("design", [eb.UniformClusters(), eb.UniformRecords()], ids=["entities", "records"])
+def test_recall_of_entities_allows_for_it_above_a_tenth(pairs, design):
+    """Ten links of 10 + pairs are in a cluster of five records, of 2 pairs + 5, that no draw touches."""
+    metrics, links, records = (
+        [P, m.pairwise_recall, m.b3_recall, m.b3_precision],
+        10 / (10 + pairs),
+        5 / (2 * pairs + 5),
+    )
+    fit = eb.engine.taylor(of_giant(pairs, design), metrics).apply(metrics)
+    unknown = links > 0.1 and isinstance(design, eb.UniformClusters)
+    wanted = [links, links * unknown, records * unknown, 0]
+    np.testing.assert_allclose(fit.unseen.unreached_share, wanted, rtol=1e-12)
+    if unknown:
+        seen = plain(of_giant(pairs, design), metrics)
+        allowed = [widened(x, *both) for x, *both in zip(fit.mean, seen, wanted, strict=True)]
+        np.testing.assert_allclose(fit.interval(), allowed, rtol=1e-12)
+
+
 def test_intervals_of_other_kinds_are_what_their_sources_say():
     sample = of_giant(20)
     fit = eb.engine.taylor(sample, P).apply(P)

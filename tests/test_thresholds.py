@@ -564,6 +564,6 @@ def test_a_tenth_of_a_second_clustering_out_of_reach_is_said(share, said):
 
 
 def test_more_than_four_thousand_estimates_by_domain_are_refused():
-    settings = SimpleNamespace(metrics=range(40))
+    settings = SimpleNamespace(metrics=range(40), everyone=False)
     with pytest.raises(eb.DataError, match="101 domains x 40 metrics are more than 4,000 estimates"):
         Settings.of_places(settings, None, range(101))

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.uncertain import Pictured
-from ..metrics.unseen import UNSETTLED, round_outward
+from ..metrics.unseen import NOTABLE, UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
@@ -215,6 +215,18 @@ class Sample(Pictured):
             return share
         estimate, error, number = found
         return np.maximum(share, np.where(estimate < number - ERRORS * error, 1 - estimate / number, 0.0))
+
+    @cached_property
+    def out_of_reach(self) -> FloatArray:
+        """Return shares of predicted links, true links and records for which draws cannot speak, (..., 3).
+
+        Nobody knows how many true links are in large clusters that no draw touches. If more than a tenth of
+        the predicted links is there and entities were drawn, as large a share of the true links may be, and
+        the share of the records in these clusters. Draws of records reach large entities, so that it is 0.
+        """
+        links, records = self.underrepresented_links, self.unreached_share(RECORDS)
+        unknown = (links > NOTABLE) & (not draws_records(self.design, self.units))
+        return np.stack([links, np.where(unknown, links, 0.0), np.where(unknown, records, 0.0)], axis=-1)
 
     @cached_property
     def settled(self) -> list[tuple[Totals, Totals]] | None:

@@ -284,9 +284,14 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
 
 def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for unreached predicted links."""
-    names = [m.name for m in fitted.metrics if m.averages_predicted_links]
-    # these links may be all right or all wrong, and an interval of both is as long as their share
-    return _choose_shorter(intervals, names, float(fitted.sample.underrepresented_links) - ROUNDING)
+    shares = fitted.sample.out_of_reach
+    # what is out of reach may be all right or all wrong, and an interval of both is as long as its share
+    return pd.concat(
+        _choose_shorter(
+            intervals, [m.name for m in fitted.metrics if m.averaged == at], float(share) - ROUNDING
+        )
+        for at, share in enumerate(shares)
+    )
 
 
 def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
@@ -297,7 +302,9 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
     if len(short):
         what += f", and {_name_intervals(short)} are too short to allow for what these hold"
     elif any(metric.group is Group.LINKS for metric in fitted.metrics):
-        what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
+        entities = " and recall" if fitted.sample.out_of_reach[1] else ""
+        what += f": intervals of precision{entities} allow any value there"
+        what += "" if entities else ", and recall is that of what draws can reach"
     what += "".join(f". {seen}" for seen in say_seen_caps(fitted.sample))
     return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, *reach_large(fitted.sample))]
 

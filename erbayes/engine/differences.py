@@ -146,7 +146,9 @@ def _measure_unreached(first: _Side, second: _Side, shared: Overlap) -> tuple[Fl
             weights[at] = float((size > side.draws.sample.largest_touched) @ alone / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
     change = common / links[1] - common / links[0] if common else 0.0
-    averaged = (first.fit.unseen.unreached_share > 0) | (second.fit.unseen.unreached_share > 0)
+    # nothing is known of true links and records that both predictions leave out of reach
+    averaged = np.array([metric.averaged == 0 for metric in first.draws.metrics])
+    averaged &= (first.fit.unseen.unreached_share > 0) | (second.fit.unseen.unreached_share > 0)
     x, y = first.fit.mean, second.fit.mean
     right = (x + y) / 2 if change > 0 else 1 - (x + y) / 2
     down = weights[0] * (1 - x), weights[1] * y, abs(change) * right

@@ -79,7 +79,7 @@ class Fitted:
             unseen=unseen,
             absolute=sample.expansion.absolute,
             pseudo_units=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
-            unreached_share=sample.underrepresented_links,
+            unreached_share=sample.out_of_reach,
         )
 
     def _evaluate_pseudo_units(self) -> FloatArray:

@@ -8,13 +8,12 @@ Review 80, 127-148; Efron (1987), JASA 82, 171-185 (BCa).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import FloatArray, Seed, draw_seed, generator
 from .._internal.errors import DataError, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
@@ -23,8 +22,8 @@ from ..metrics.moves import count_moving
 from ..metrics.totals import evaluate_draws
 from ..metrics.uncertain import Estimates, Replication
 from ..metrics.unseen import stack_components
-from .closed_form import paired_taylor
 from .fitted import Fitted, fit_sample
+from .known_clusters import ClosedForm
 
 FEWEST = 5.0
 """Draws that move a metric below which it has the interval of the closed form.
@@ -147,7 +146,7 @@ def bootstrap(
     metrics, rng = resolve_metrics(metrics), generator(rng)
     fitted, draws = fit_sample(sample, metrics), sample.expansion
     names, totals = replicate_totals(fitted, replicates, rng, progress)
-    fit, found = fitted.estimates, evaluate_draws(metrics, names, totals[None])
+    fit, found = ClosedForm()(sample, metrics), evaluate_draws(metrics, names, totals[None])
     third, second = draws.third @ fitted.effects**3, np.diagonal(fitted.plain.cov)
     spread = np.maximum(second, 0) ** 1.5
     replicated = Replication(
@@ -155,7 +154,8 @@ def bootstrap(
         acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
     )
     found = replace(found, replicated=replicated, kind=BCa())
-    return set_beside(found, fit, _count_moving_draws(sample, metrics))
+    # a number of entities is gains less losses, which no replicate of totals is
+    return set_beside(found, fit, np.where(fit.moves.there, 0.0, _count_moving_draws(sample, metrics)))
 
 
 def replicate_totals(
@@ -194,7 +194,8 @@ class Resampled:
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`, with the same multipliers for every sample."""
-        seed = generator(rng)
-        boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
+        # the seed of the front door, so that each prediction has the answer that it has there
+        seed = draw_seed(rng)
+        boots = [self(sample, metrics, seed) for sample in samples]
         joint = stack_components(*boots, cov=np.cov(np.hstack([boot.flat for boot in boots]), rowvar=False))
-        return replace(joint, other=paired_taylor(samples, metrics))
+        return replace(joint, other=ClosedForm().paired(samples, metrics))

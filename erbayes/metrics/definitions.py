@@ -184,9 +184,18 @@ class Metric:
         raise DataError(f"{self.name} is a metric to ask for, and no function: call erbayes.{asked}")
 
     @cached_property
-    def averages_predicted_links(self) -> bool:
-        """Whether this is a share of predicted links, alone or with others, also in a domain."""
-        return u.PREDICTED_LINKS in (u.whole_column(c) for c, _ in self.size) and self.is_share
+    def averaged(self) -> int | None:
+        """The place in `AVERAGED` of what this is a share of, alone or with others, also in a domain.
+
+        Of shares of records it is that of B-cubed recall alone. Strangers in a large cluster are entities of
+        their own, which draws reach, so that draws can speak for precision.
+        """
+        if not self.is_share:
+            return None
+        sizes = [u.whole_column(c) for c, _ in self.size]
+        counted = [u.whole_column(c) for c in self.columns if not isinstance(c, u.Known)]
+        links = [at for at, column in enumerate(AVERAGED[:2]) if any(column == size for size in sizes)]
+        return links[0] if links else 2 if any(column == u.B3_RECALL for column in counted) else None
 
     @cached_property
     def clusters_in_error(self) -> float:
@@ -194,6 +203,10 @@ class Metric:
         sizes = {u.whole_column(c): max(share, 0.0) for c, share in self.size}
         # an entity that errs has two predicted clusters or more, where a right one has one
         return 1 + sizes.get(u.PREDICTED_CLUSTERS, 0.0) / (sum(sizes.values()) or 1.0)
+
+
+AVERAGED: tuple[u.Column, ...] = (u.PREDICTED_LINKS, u.TRUE_LINKS, u.RECORDS)
+"""Totals of which draws may leave a share out of reach (see `erbayes.Sample.out_of_reach`)."""
 
 
 def coefficients_of_size(metrics: Sequence[Metric], names: Sequence[str]) -> FloatArray:

@@ -50,7 +50,8 @@ class Totals(Nearest):
     `moment`, `missing` (..., k, k): Σ z z' of the contributions z of draws, and Σ (1 - π) z z'/r, with r as
     in `Variance.repeated`; `df_per_draw`: degrees of freedom; `unseen` (..., k): what is estimated to be in
     no sampled unit; `absolute`: false if totals are known up to a common factor; `pseudo_units` (4, k): their
-    columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted links (see `Unseen`).
+    columns (see `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED`
+    (see `Unseen`).
     """
 
     names: tuple[str, ...]
@@ -62,7 +63,7 @@ class Totals(Nearest):
     unseen: FloatArray
     absolute: bool
     pseudo_units: FloatArray
-    unreached_share: FloatArray | float = 0.0
+    unreached_share: FloatArray
 
     def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
@@ -163,11 +164,11 @@ class Totals(Nearest):
         return mean, J
 
     def _take_unreached_shares(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the unreached share, (..., metrics): 0 for metrics that are no shares of predicted links."""
-        share = np.asarray(self.unreached_share)
-        if not share.any():
+        """Return the unreached share, (..., metrics): 0 for metrics that average over nothing of the kind."""
+        if not self.unreached_share.any():
             return np.zeros(1)
-        return np.asarray(share[..., None] * [metric.averages_predicted_links for metric in metrics])
+        share = np.pad(self.unreached_share, [(0, 0)] * (self.unreached_share.ndim - 1) + [(0, 1)])
+        return share[..., [-1 if metric.averaged is None else metric.averaged for metric in metrics]]
 
     def _compute_squares(self, sized: FloatArray, M: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics). Rows have few entries."""

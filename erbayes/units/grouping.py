@@ -256,6 +256,11 @@ class Grouping:
         m = np.bincount(place[piece], n)
         return replace(self, predicted=GroupedClusters(place[piece], group, n, m, np.ones(len(m)), place))
 
+    @property
+    def everyone(self) -> bool:
+        """Whether all records of the prediction have the one value, so that its group is all records."""
+        return len(self.values) == 1 and self.predicted is not None and not self.unknown
+
     def domains(self) -> list[Domain]:
         """Return each value as a domain."""
         return [Domain(self.variable, (value,)) for value in self.values]

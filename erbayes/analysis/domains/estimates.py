@@ -231,7 +231,8 @@ def by_domain(
     """
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
-    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, find_engine(engine), rng)
+    given = resolve_metrics(metrics), grouping.variable, links, fewest, find_engine(engine), rng
+    settings = Settings(*given, everyone=grouping.everyone)
     return _estimate_domains(sample, settings.list_places(grouping.domains()), settings)
 
 
@@ -302,10 +303,14 @@ class Settings:
     fewest: float
     engine: Engine
     rng: Seed
+    everyone: bool = False
+    """Whether the one group is all records, which then has the estimates of all, without a bar of draws."""
 
     def __post_init__(self) -> None:
         number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
         object.__setattr__(self, "links", member(self.links, Links, "links"))
+        if self.everyone:
+            object.__setattr__(self, "fewest", 0.0)
 
     def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
         """Return the domains, or all of them as one place for links across them."""
@@ -317,6 +322,8 @@ class Settings:
 
     def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
         """Return each metric of the first place, then of the second, and so on."""
+        if self.everyone and not any(isinstance(place, tuple) or place.rest for place in places):
+            return list(self.metrics)
         refuse_many(f"{len(places):,} domains", len(places), len(self.metrics), "join values to classes")
         known = sample.units.grouping(self.variable).predicted is not None
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
@@ -350,7 +357,7 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
         raise DataError(f"no metric of a domain of {settings.variable!r} can be estimated: {why}")
     asked = [metrics[i] for i in there]
     found = settings.engine(sample, asked, settings.rng)
-    if found.values is None:
+    if found.values is None and not settings.everyone:
         found = _estimate_without_links(found, sample, asked)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])

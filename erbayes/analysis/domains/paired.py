@@ -120,15 +120,16 @@ def compare_by_domain(
         samples.append(by_group)
     assert grouping is not None  # a comparison has two samples or more
     paired = need_paired(find_engine(engine))
-    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng)
+    given_settings = resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng
+    settings = Settings(*given_settings, everyone=grouping.everyone)
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)
     joint = estimate_paired(paired, samples, by_metric, rng)
-    if joint.values is None:
+    if joint.values is None and not settings.everyone:
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(places), len(settings.metrics))
     # each place has labelled records, so that a metric without draws is 0/0
     effective = np.array([np.nan_to_num(effective_draws(s, by_metric)).reshape(shape) for s in samples])
-    given_metrics = settings.metrics, tuple(by_metric)
-    return ComparedByDomain(comparison, places, *given_metrics, joint, tuple(samples), effective, fewest)
+    found = joint, tuple(samples), effective, settings.fewest
+    return ComparedByDomain(comparison, places, settings.metrics, tuple(by_metric), *found)

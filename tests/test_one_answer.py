@@ -1,0 +1,203 @@
+"""One sample has one answer: the same columns at every door, on five populations, to the digit."""
+
+import json
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.analysis import domains
+from erbayes.cli import app
+from erbayes.labels import Annotator
+from erbayes.report import report
+from erbayes.study import populations as sim
+
+P, R = m.pairwise_precision, m.pairwise_recall
+METRICS = [P, R, m.pairwise_f1, m.b3_precision, m.b3_recall, m.cluster_precision, m.cluster_recall]
+METRICS += [m.entities, m.mean_cluster_size, m.muc_recall]
+COLUMNS = ["estimate", "lower", "upper"]
+WORLDS = {
+    "giants": (sim.Zeta(2.2, 300), [sim.Splits(0.2), sim.Merges(0.03)], 2000),
+    "good matcher": (sim.LogNormal(0.4, 0.5), [sim.Splits(0.02)], 1500),
+    "small, mostly labelled": (sim.LogNormal(0.5, 0.6), [sim.Splits(0.1), sim.Merges(0.05)], 200),
+    "heavy tail": (sim.Zeta(2.3, 300), [sim.Splits(0.2)], 2000),
+    "capped": (sim.Zeta(2.1, 300), [], 2000),
+}
+OF_ENTITIES = "heavy tail"
+"""The population of which entities are drawn, so that more than a tenth of the links is out of reach."""
+
+
+@cache
+def case(name):
+    """A prediction, another one, labels of the drawn entities, the draws, and the design."""
+    law, errors, records = WORLDS[name]
+    world, rng = sim.simulate(law, sim.Chain(errors), records, 7), np.random.default_rng(3)
+    true, pred = (codes.astype(str).rename(index=str) for codes in (world.true, world.pred))
+    if name == "capped":  # at 20 records
+        pred += "-" + (true.groupby(true).cumcount() // 20).astype(str)
+    if name == OF_ENTITIES:
+        drawn, design = rng.choice(true.unique(), 100, replace=False).tolist(), eb.UniformClusters()
+    else:
+        drawn = true.iloc[rng.integers(len(true), size=120)].tolist()
+        design = eb.UniformRecords(drawn)
+    apart = rng.random(len(pred)) < 0.05
+    other = pred.mask(apart, [f"alone {i}" for i in range(len(pred))])
+    return pred, other, true[true.isin(drawn)], drawn, design
+
+
+def quiet(call, *given, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.Alarm)
+        return call(*given, **settings)
+
+
+def sample_of(name):
+    pred, _, labels, _, design = case(name)
+    return eb.Sample(eb.measure(pred, labels), design)
+
+
+@cache
+def wanted(name, engine="closed form"):
+    pred, _, labels, _, design = case(name)
+    return quiet(eb.estimate, pred, labels, design, METRICS, engine=engine, rng=1).table()
+
+
+def compare(name, **settings):
+    pred, other, labels, _, design = case(name)
+    return quiet(eb.compare, {"a": pred, "b": other}, labels, design, METRICS, **settings)
+
+
+def take_level(comparison):
+    table = comparison.levels()
+    return table[table["prediction"] == "a"].set_index("metric")
+
+
+def write(name, folder):
+    """Write prediction, labels and draws as files, and return the arguments of a command."""
+    pred, _, labels, drawn, _ = case(name)
+    pred.rename_axis("record").rename("cluster").to_csv(folder / "p.csv")
+    labels.rename_axis("record").rename("entity").to_csv(folder / "l.csv")
+    pd.Series(drawn, name="drawn").to_csv(folder / "d.csv", index=False)
+    design = ["uniform-records", "--drawn", folder / "d.csv"]
+    design = ["uniform-clusters"] if name == OF_ENTITIES else design
+    return [folder / "p.csv", folder / "l.csv", "--design", *design]
+
+
+def ask_shell(name, folder, *more):
+    names = ",".join(metric.name for metric in METRICS)
+    call = ["estimate", *write(name, folder), "-m", names, "--format", "json", *more]
+    done = CliRunner().invoke(app, [str(argument) for argument in call])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
+
+
+def group_all(name, folder):
+    pred = case(name)[0]
+    everyone = pd.Series("all", pred.index, name="group")
+    return domains.by_domain(sample_of(name), everyone, METRICS, prediction=pred).table().set_index("metric")
+
+
+def read_file(name, folder):
+    path = write(name, folder)[0]
+    _, _, labels, _, design = case(name)
+    return quiet(eb.estimate, path, labels, design, METRICS).table()
+
+
+def undo_no_errors(name, folder):
+    pred, _, labels, _, design = case(name)
+
+    def answer(labels, design):
+        return quiet(eb.estimate, pred, labels, design, METRICS)
+
+    annotator = Annotator(missed=0.0)
+    found = quiet(eb.with_errors, answer, labels, design, pred, annotator, imputations=2, rng=1)
+    return found.both.table()
+
+
+def draw_in_rounds(name, folder):
+    pred, _, labels, drawn, design = case(name)
+    if name != OF_ENTITIES:
+        design = eb.design.Pooled([eb.UniformRecords(drawn[:50]), eb.UniformRecords(drawn[50:])])
+    return quiet(eb.estimate, pred, labels, design, METRICS).table()
+
+
+def shuffle(name, folder):
+    pred, _, labels, drawn, design = case(name)
+    design = design if name == OF_ENTITIES else eb.UniformRecords(drawn[::-1])
+    return quiet(eb.estimate, pred.sample(frac=1, random_state=1), labels[::-1], design, METRICS).table()
+
+
+DOORS = {
+    "a sample": lambda name, folder: quiet(eb.estimate, sample_of(name), metrics=METRICS).table(),
+    "a file": read_file,
+    "the shell": ask_shell,
+    "a scan": lambda name, folder: ask_shell(name, folder, "--memory-limit", "100MB"),
+    "one group of all": group_all,
+    "a level of a comparison": lambda name, folder: take_level(compare(name)),
+    "side by side": lambda name, folder: (
+        eb.side_by_side(sample_of(name), METRICS, engines=["closed form"]).table().set_index("metric")
+    ),
+    "annotators without errors": undo_no_errors,
+    "two rounds": draw_in_rounds,
+    "another order": shuffle,
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_has_the_estimates_and_intervals_of_the_front_door(name, door, tmp_path):
+    found, table = DOORS[door](name, tmp_path), wanted(name)
+    columns = [column for column in (*COLUMNS, "kind") if column in found]
+    assert columns[:3] == COLUMNS
+    pd.testing.assert_frame_equal(
+        found.loc[table.index, columns], table[columns], rtol=1e-11, check_dtype=False, check_names=False
+    )
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_bootstrap_has_one_answer_too(name):
+    """Estimates are those of the closed form, and a level of a comparison is what `estimate` returns."""
+    alone, closed = wanted(name, "bootstrap"), wanted(name)
+    np.testing.assert_array_equal(alone["estimate"], closed["estimate"])
+    level = take_level(compare(name, engine="bootstrap", rng=1))
+    truth = ["entities", "mean-cluster-size"]  # from the prediction that knows them best
+    pd.testing.assert_frame_equal(
+        level[COLUMNS].drop(truth), alone[COLUMNS].drop(truth), rtol=1e-11, check_names=False
+    )
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_group_of_all_has_the_differences_of_all(name):
+    found = compare(name)
+    both = dict(zip(("a", "b"), case(name)[:2], strict=True))
+    everyone = pd.Series("all", case(name)[0].index, name="group")
+    by = domains.compare_by_domain(found, everyone, METRICS, predictions=both).table().set_index("metric")
+    of_all = found.differences().set_index("metric")
+    pd.testing.assert_frame_equal(by[COLUMNS], of_all[COLUMNS], rtol=1e-11, check_names=False)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_report_prints_the_table(name):
+    page, table = report(sample_of(name), METRICS[:5]), wanted(name)
+    shown = re.findall(r"<tr><th>([a-z0-9-]+)<small>.*?</small></th><td>(.*?)\n(.*?)–(.*?)</td>", page, re.S)
+    found = pd.DataFrame(shown, columns=["metric", *COLUMNS]).drop_duplicates("metric").set_index("metric")
+    assert len(found) == 5
+    np.testing.assert_allclose(found.astype(float), table.loc[found.index, COLUMNS], atol=6e-3)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_doors_raise_the_alarms_of_the_front_door(name):
+    sample, table = sample_of(name), wanted(name)
+    alarms = {*eb.alarms(sample, METRICS, table)}
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", eb.Alarm)
+        eb.estimate(sample, metrics=METRICS)
+    assert {str(warning.message) for warning in raised} == {str(alarm) for alarm in alarms}
+    assert alarms == {*eb.alarms(sample, METRICS)}
