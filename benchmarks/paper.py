@@ -21,6 +21,7 @@ from common import table as markdown
 from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
+from erbayes.design.sample import Batch
 from erbayes.engine import Naive, taylor
 from erbayes.labels import Records
 from erbayes.metrics import Estimates
@@ -43,9 +44,14 @@ class Printed:
 
     def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Estimates:
         theirs = [self.precision if metric is m.P_block else metric for metric in metrics]
-        return taylor(Sample(sample.units, sample.design, sample.expansion.count_each()), theirs).apply(
-            theirs
-        )
+        return taylor(_count_each(sample), theirs).apply(theirs)
+
+
+def _count_each(sample: Sample) -> Sample:
+    """Return the same sample, each draw of which counts, as in the paper."""
+    if isinstance(sample, Batch):
+        return Batch([_count_each(one) for one in sample.samples])
+    return Sample(sample.units, sample.design, sample.expansion.count_each())
 
 
 ESTIMATORS = {"cluster_block": Printed(), "naive": Naive(), "record": Printed(m.P_rec)}

@@ -25,7 +25,7 @@ from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
 from erbayes.cli.analyses import KindName, MetricOptions
 from erbayes.cli.drawing import DesignName
-from erbayes.design import calibration, nonresponse
+from erbayes.design import calibration, changes
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
@@ -146,7 +146,7 @@ def sampled(cls):
 
 def test_every_design_has_an_example():
     found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
-    assert found | classes(calibration, "expand") | classes(nonresponse, "expand") == set(DESIGNS)
+    assert found | classes(calibration, "expand") | classes(changes, "expand") == set(DESIGNS)
     assert set(STUDIED) | set(NOT_STUDIED) == set(DRAWN_BY) == set(DESIGNS)
 
 

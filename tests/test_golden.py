@@ -46,7 +46,7 @@ class Corrected:
         return count_each(plain.unit, plain.weight, fpc=self.theta)
 
 
-def pps(population=None, fpc=eb.design.drawn.unbiased_fpc):
+def pps(population=None, fpc=eb.design.checks.unbiased_fpc):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
         plain = eb.KnownWeights(weights, list(drawn.cluster), absolute=True)

@@ -338,7 +338,7 @@ def test_a_policy_is_taken_by_its_word(missing):
     assert ("must be one of" in told[0]) is False
 
 
-@pytest.mark.parametrize("correction", [eb.design.drawn.unbiased_fpc, eb.design.paper_fpc])
+@pytest.mark.parametrize("correction", [eb.design.checks.unbiased_fpc, eb.design.paper_fpc])
 def test_a_census_needs_no_correction(correction):
     for labels, population in ((L, 3), (L[L == "x"], 1)):
         found = eb.estimate(P, labels, eb.UniformClusters(population, fpc=correction), PR)

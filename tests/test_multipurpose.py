@@ -10,7 +10,7 @@ from scipy import stats
 import erbayes as eb
 from erbayes import labels as sa
 from erbayes._internal.errors import Grade
-from erbayes.design.predicted import draws_records
+from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import _explain_balance as explain_balance
 from erbayes.labels.drawing.plans import PLANS, chances, say_expected
 from erbayes.labels.drawing.source import InMemory

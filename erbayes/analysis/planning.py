@@ -42,9 +42,9 @@ from scipy.special import stdtrit
 from .._internal.arrays import FloatArray, IntArray, floats
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need_object, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
+from ..design.checks import make_unreached
 from ..design.contract import SelectedBySize
-from ..design.drawn import make_unreached
-from ..design.predicted import draws_records
+from ..design.records import draws_records
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
 from ..metrics.columns import RECORDS, TRUE_LINKS, Known

@@ -9,14 +9,11 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 
 from .._internal.policies import SingleUnit
 from .calibration import Calibrated
-from .contract import WithRepeats
-from .drawn import paper_fpc
-from .frozen import FrozenWeights
-from .known import BySize, KnownInclusion, KnownSelection, KnownWeights, WeightedRecords
-from .nonresponse import Responding, size_classes
-from .predicted import ByPredictedSize
-from .strata import Pooled, Stratified
-from .uniform import DistinctEntities, UniformClusters, UniformRecords
+from .changes import FrozenWeights, Responding, WithRepeats, size_classes
+from .checks import paper_fpc
+from .records import ByPredictedSize, DistinctEntities, UniformRecords
+from .rounds import KnownSelection, Pooled, WeightedRecords
+from .units import BySize, KnownInclusion, KnownWeights, Stratified, UniformClusters
 
 __all__ = [
     "ByPredictedSize",

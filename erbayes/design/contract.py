@@ -1,47 +1,12 @@
-"""The protocol of designs, and the draws that they return."""
+"""The protocols of designs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError
 from ..units.units import Units
 from .draws import DrawnUnits, Round
-
-
-def WithRepeats(design: Any) -> Any:
-    """Return another design, each draw of which counts as often as it was made ([B22]).
-
-    By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
-    chance to be drawn at all (docs/settled.md). Each draw counts in Hansen and Hurwitz (1943).
-
-    Parameters
-    ----------
-    design : UniformRecords, ByPredictedSize, KnownSelection or Pooled
-        A design that holds another one, such as `Calibrated`, holds this one instead.
-
-    Raises
-    ------
-    DataError
-        If the design is another one.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> design = eb.UniformRecords(draws=["x", "x", "y"])
-    >>> design.expand(units).weight.round(3), WithRepeats(design).expand(units).weight.round(3)
-    (array([1.143, 1.73 ]), array([0.667, 0.667, 1.333]))
-    """
-    if not hasattr(design, "repeats") or isinstance(design, type):
-        raise DataError(
-            "WithRepeats takes UniformRecords, ByPredictedSize, KnownSelection or Pooled, not "
-            f"{type(design).__name__}: no other design counts a unit once that was drawn twice, and one that "
-            "holds another design takes WithRepeats inside it"
-        )
-    return replace(design, repeats=True)
 
 
 class Design(Protocol):

@@ -22,7 +22,7 @@ from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
 from .contract import Design
 from .draws import DrawnUnits
-from .predicted import draws_records
+from .records import draws_records
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which

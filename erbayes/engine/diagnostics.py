@@ -10,9 +10,9 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
+from ..design.changes import Responding
 from ..design.contract import innermost
-from ..design.nonresponse import Responding
-from ..design.predicted import draws_records
+from ..design.records import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import (
     PIECES,

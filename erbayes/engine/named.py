@@ -8,7 +8,7 @@ from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
-from ..design.predicted import draws_records
+from ..design.records import draws_records
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Estimates

@@ -25,9 +25,9 @@ from ..._internal.errors import (
     whole,
 )
 from ..._internal.outside_json import is_whole, need_fields, read_object
+from ...design.changes import Responding, size_classes
+from ...design.checks import series_by_id
 from ...design.contract import Design
-from ...design.drawn import series_by_id
-from ...design.nonresponse import Responding, size_classes
 from ...units.clustering import Clustering
 from ...units.heap import find_heap
 from ...units.ids import as_index

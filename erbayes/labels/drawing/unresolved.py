@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, NotIdentified
-from ...design.contract import WithRepeats
-from ...design.nonresponse import Responding
+from ...design.changes import Responding, WithRepeats
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
 from ...engine.fitted import fit_sample

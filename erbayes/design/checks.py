@@ -1,10 +1,8 @@
-"""Draws of units by their ids, checked against the labelled units."""
+"""Checks of draws by their ids against the labelled units, and of values that are keyed by id."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,11 @@ from .._internal.errors import DataError, Way, head, need, need_object, number, 
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
-from .draws import DrawnUnits, Round, count_once
 
 FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
+LARGEST = 1e100
+"""The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
 SEVERAL = 3
 """Entities of several labelled records from which it is no chance that draws are as many."""
 
@@ -181,48 +180,3 @@ def make_unreached(sizes: Sequence[float] | FloatArray, units: Units) -> Pieces 
     unit = np.repeat(np.arange(len(rows)), [row[3] for row in rows])
     n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
     return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
-
-
-class InOneRound(ABC):
-    """A design of draws of one round, each with a known chance of its unit."""
-
-    __slots__ = ()
-    draws: Ids | None
-    repeats: bool
-
-    @abstractmethod
-    def make_round(self, units: Units, draws: int) -> Round:
-        """Return the round of so many draws."""
-
-    def rounds(self, units: Units) -> list[Round]:
-        return [self.make_round(units, len(list_draws(units, self.draws)))]
-
-    def expand(self, units: Units) -> DrawnUnits:
-        return self.expand_draws(units, unit_of_draws(units, self.draws))
-
-    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (n,)."""
-        return expand_rounds(units, unit, [self.make_round(units, len(unit))], self.repeats)
-
-
-def expand_rounds(
-    units: Units,
-    unit: IntArray,
-    rounds: Sequence[Round],
-    each: bool = False,
-    stratum: IntArray | None = None,
-) -> DrawnUnits:
-    """Return draws of the units at the positions `unit`, (n,), once, or `each` as often as it was drawn.
-
-    `stratum` (n,): round of each draw.
-    """
-    expected = np.sum([one.draws * one.p for one in rounds], axis=0)
-    if len(never := np.unique(unit[expected[unit] <= 0])):
-        raise DataError(
-            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
-            "prediction or the labels are not those that were drawn from"
-        )
-    found = count_once(unit, rounds, 1 / expected[unit], stratum)
-    found = found.count_each() if each else found
-    undrawn = sorted(set.intersection(*({*np.asarray(one.never, dtype=float)} for one in rounds)))
-    return replace(found, unreached=make_unreached(undrawn, units))

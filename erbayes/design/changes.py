@@ -1,4 +1,4 @@
-"""Non-response: draws that nobody could resolve stay in the data, in weighting classes.
+"""Designs that hold another one: each draw counts, some are unresolved, or weights are frozen.
 
 An unresolved draw has no entity, so that the resolved draws of its class get its weight. Estimates are
 unbiased if draws are missing at random within classes, which no data of the sample can show.
@@ -17,13 +17,112 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, need_object, refuse_cases, whole
+from .._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
 from ..units.units import Units
+from .checks import make_unreached
 from .contract import Design, HasRounds
 from .draws import DrawnUnits, Round, count_classes, count_once
 
 FEWEST = 10
 """Number of resolved draws that each class by size needs, so that its share does not depend on a few."""
+
+
+def WithRepeats(design: Any) -> Any:
+    """Return another design, each draw of which counts as often as it was made ([B22]).
+
+    By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
+    chance to be drawn at all (docs/settled.md). Each draw counts in Hansen and Hurwitz (1943).
+
+    Parameters
+    ----------
+    design : UniformRecords, ByPredictedSize, KnownSelection or Pooled
+        A design that holds another one, such as `Calibrated`, holds this one instead.
+
+    Raises
+    ------
+    DataError
+        If the design is another one.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> design = eb.UniformRecords(draws=["x", "x", "y"])
+    >>> design.expand(units).weight.round(3), WithRepeats(design).expand(units).weight.round(3)
+    (array([1.143, 1.73 ]), array([0.667, 0.667, 1.333]))
+    """
+    if not hasattr(design, "repeats") or isinstance(design, type):
+        raise DataError(
+            "WithRepeats takes UniformRecords, ByPredictedSize, KnownSelection or Pooled, not "
+            f"{type(design).__name__}: no other design counts a unit once that was drawn twice, and one that "
+            "holds another design takes WithRepeats inside it"
+        )
+    return replace(design, repeats=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenWeights:
+    """The draws of a design with their weights on the prediction that was drawn from.
+
+    They evaluate another prediction of the same records if the selection probability of an entity depends on
+    the predicted clusters of its records, as under `erbayes.labels.LinkEnds`.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the draws.
+    drawn_from : Units
+        The same labels, measured on the prediction that was drawn from.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if the prediction has more records than the one that was drawn from, or if labelled
+        units are in one of the two only.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> old, new = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "a", 2: "b", 3: "b", 4: "b", 5: "b"}
+    >>> labels = {1: "x", 2: "x", 3: "y"}
+    >>> design = eb.design.ByPredictedSize(eb.columns.RECORDS)
+    >>> design = eb.design.FrozenWeights(design, eb.measure(old, labels))
+    >>> design.expand(eb.measure(new, labels)).weight.round(2)
+    array([1.56, 2.78])
+    """
+
+    design: Design
+    drawn_from: Units
+
+    def expand(self, units: Units) -> DrawnUnits:
+        need(self.drawn_from, Units, "drawn_from is Units, as measure(prediction, labels) returns them")
+        expansion, known = self.design.expand(self.drawn_from), self.drawn_from.population
+        if known is not None and units.population is not None and units.population > known:
+            raise DataError(
+                f"the prediction holds {units.population:,.0f} records, and the one that was drawn from "
+                f"{known:,.0f}: records that could not be drawn must not count",
+                Remedy.FRAME,
+            )
+        single = units.ids.symmetric_difference(self.drawn_from.ids)
+        said = (
+            "{n} labelled units are in the prediction or in the one that was drawn from, not in both, such as"
+        )
+        refuse_cases(single, said, "", Remedy.MISSING)
+        position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
+        never = expansion.unreached
+        if never is not None and not _is_same(units, self.drawn_from):
+            # records that are never drawn may be in clusters of any size here
+            sizes = np.unique(units.m) if units.known is None else units.known.size
+            never = make_unreached(sizes, units)
+        unit, order = position[expansion.unit], position[expansion.order]
+        return replace(expansion, unit=unit, order=order, unreached=never)
+
+
+def _is_same(units: Units, others: Units) -> bool:
+    """Return whether two predictions are equal, as far as their sizes and the labelled units show."""
+    if units.known is None or not units.known.equals(others.known):
+        return False
+    return np.array_equal(units.n, others.n) and np.array_equal(units.m, others.m)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

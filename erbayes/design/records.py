@@ -1,28 +1,79 @@
-"""Designs of uniform draws: records, their distinct entities, and units."""
+"""Designs of records, each of which leads to its unit, whose chance is the sum of theirs.
+
+Sources: Hansen and Hurwitz (1943) for draws with replacement; Lavallée and Caron (2001), Survey Methodology
+27, for units that are reached through their records.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, whole
-from ..metrics.columns import RECORDS
-from ..units.units import Units
-from .drawn import (
+from .._internal.errors import DataError, NotIdentified, Remedy, head, need, whole
+from ..metrics.columns import RECORDS, ClusterSum
+from ..units.units import KnownTotals, Units
+from .checks import (
     FPC,
     Ids,
-    InOneRound,
-    expand_rounds,
     find_theta,
-    need_distinct,
+    list_draws,
+    make_unreached,
     need_frame,
     unbiased_fpc,
     unit_of_draws,
 )
+from .contract import innermost
 from .draws import DrawnUnits, Round, count_each, count_once
+
+
+class InOneRound(ABC):
+    """A design of draws of one round, each with a known chance of its unit."""
+
+    __slots__ = ()
+    draws: Ids | None
+    repeats: bool
+
+    @abstractmethod
+    def make_round(self, units: Units, draws: int) -> Round:
+        """Return the round of so many draws."""
+
+    def rounds(self, units: Units) -> list[Round]:
+        return [self.make_round(units, len(list_draws(units, self.draws)))]
+
+    def expand(self, units: Units) -> DrawnUnits:
+        return self.expand_draws(units, unit_of_draws(units, self.draws))
+
+    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
+        """Return draws of the units at the positions `unit`, (n,)."""
+        return expand_rounds(units, unit, [self.make_round(units, len(unit))], self.repeats)
+
+
+def expand_rounds(
+    units: Units,
+    unit: IntArray,
+    rounds: Sequence[Round],
+    each: bool = False,
+    stratum: IntArray | None = None,
+) -> DrawnUnits:
+    """Return draws of the units at the positions `unit`, (n,), once, or `each` as often as it was drawn.
+
+    `stratum` (n,): round of each draw.
+    """
+    expected = np.sum([one.draws * one.p for one in rounds], axis=0)
+    if len(never := np.unique(unit[expected[unit] <= 0])):
+        raise DataError(
+            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
+            "prediction or the labels are not those that were drawn from"
+        )
+    found = count_once(unit, rounds, 1 / expected[unit], stratum)
+    found = found.count_each() if each else found
+    undrawn = sorted(set.intersection(*({*np.asarray(one.never, dtype=float)} for one in rounds)))
+    return replace(found, unreached=make_unreached(undrawn, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,57 +206,71 @@ class DistinctEntities:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UniformClusters:
-    """Units drawn uniformly: entities, blocks or predicted clusters.
+class ByPredictedSize(InOneRound):
+    """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
-    Each of n draws from T units has weight T/n, or 1/n if T is not known ([B22]).
+    The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
+    all records. It counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as often as it was drawn, with
+    weight 1/(n p_c), under `WithRepeats` (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records
+    are the ends of uniformly drawn predicted links.
 
     Parameters
     ----------
-    population : int, optional
-        Number of units in the population, if they were drawn without replacement. A sample of all units, a
-        census, then has standard error 0.
+    probability : ClusterSum
+        The column whose φ is the probability of a record, up to a factor: 0 or more.
     draws : sequence of unit ids, optional
-        The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
-        unit is one draw.
-    fpc : callable (n, T) -> θ
-        Finite-population correction, in [0, 1].
+        The unit of each drawn record, with repeats. By default each labelled unit is one draw.
+    drawn_from : KnownTotals, optional
+        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+    repeats : bool
+        True if each draw counts as often as it was made (see `WithRepeats`).
 
     Raises
     ------
-    DataError
-        In `expand`, if draws and labelled units differ, if `population` is less than the draws, or more than
-        the records allow, or if units repeat although it is passed.
+    DataError, NotIdentified
+        In `expand`, if a drawn unit has chance 0, if the prediction is not the one that was drawn from, or if
+        labelled records that are missing in it were not omitted.
 
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.UniformClusters(population=3).expand(units).weight
-    array([1.5, 1.5])
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight.round(3)
+    array([2.286, 2.286])
     """
 
-    population: int | None = None
+    probability: ClusterSum
     draws: Ids | None = None
-    fpc: FPC = unbiased_fpc
+    drawn_from: KnownTotals | None = None
+    repeats: bool = False
 
-    depends_on_labels: ClassVar[bool] = False
-    fixed_size: ClassVar[bool] = True
+    def make_round(self, units: Units, draws: int) -> Round:
+        known = self._find_known(units)
+        p = units.column(self.probability) / known.total(self.probability)
+        return Round(draws, p, never=known.size[self.probability.phi(known.size) == 0])
 
-    @property
-    def without_repeats(self) -> bool:
-        return self.population is not None
+    def _find_known(self, units: Units) -> KnownTotals:
+        """Return the sizes of the predicted clusters of all records, refusing another prediction."""
+        need(self.probability, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
+        known = units.known
+        if known is None or not known.singletons:
+            raise NotIdentified(
+                "labelled records that are missing in the prediction were kept, but had no chance to be "
+                "drawn from it: use Missing.OMIT"
+            )
+        if self.drawn_from is not None and not known.equals(self.drawn_from):
+            raise DataError(
+                f"chances are those of a prediction of {self.drawn_from}, but this one has {known}: pass the "
+                "prediction that was drawn from",
+                Remedy.DRAWN_FROM,
+            )
+        return known
 
-    def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        return np.ones_like(size)
 
-    def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws)
-        need_distinct(unit, units, self.population)
-        return self.expand_draws(units, unit)
-
-    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (n,)."""
-        n, known = len(unit), self.population is not None
-        weight = np.full(n, (1 if self.population is None else self.population) / n)
-        return count_each(unit, weight, fpc=find_theta(n, self.population, self.fpc), absolute=known)
+def draws_records(design: Any, units: Units) -> bool:
+    """Return whether units are known to be reached by draws of their records, each of which has a chance."""
+    design = innermost(design)
+    if isinstance(design, ByPredictedSize):
+        known = design.drawn_from or units.known
+        return known is not None and bool((design.probability.phi(known.size) > 0).all())
+    return getattr(design, "depends_on_labels", False)

@@ -1,0 +1,309 @@
+"""Designs of units: entities, blocks or predicted clusters, drawn uniformly or with known chances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, member, need_object, number, refuse_cases, whole
+from .._internal.policies import SingleUnit
+from ..units.units import Units
+from .checks import (
+    FPC,
+    LARGEST,
+    Ids,
+    find_theta,
+    make_unreached,
+    need_distinct,
+    need_fpc,
+    need_room,
+    numbers_by_id,
+    series_by_id,
+    unbiased_fpc,
+    unit_of_draws,
+)
+from .draws import DrawnUnits, count_each, count_fixed, count_independent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UniformClusters:
+    """Units drawn uniformly: entities, blocks or predicted clusters.
+
+    Each of n draws from T units has weight T/n, or 1/n if T is not known ([B22]).
+
+    Parameters
+    ----------
+    population : int, optional
+        Number of units in the population, if they were drawn without replacement. A sample of all units, a
+        census, then has standard error 0.
+    draws : sequence of unit ids, optional
+        The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
+        unit is one draw.
+    fpc : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, if `population` is less than the draws, or more than
+        the records allow, or if units repeat although it is passed.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.UniformClusters(population=3).expand(units).weight
+    array([1.5, 1.5])
+    """
+
+    population: int | None = None
+    draws: Ids | None = None
+    fpc: FPC = unbiased_fpc
+
+    depends_on_labels: ClassVar[bool] = False
+    fixed_size: ClassVar[bool] = True
+
+    @property
+    def without_repeats(self) -> bool:
+        return self.population is not None
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return np.ones_like(size)
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, self.draws)
+        need_distinct(unit, units, self.population)
+        return self.expand_draws(units, unit)
+
+    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
+        """Return draws of the units at the positions `unit`, (n,)."""
+        n, known = len(unit), self.population is not None
+        weight = np.full(n, (1 if self.population is None else self.population) / n)
+        return count_each(unit, weight, fpc=find_theta(n, self.population, self.fpc), absolute=known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratified:
+    """Units drawn uniformly without replacement within strata.
+
+    Parameters
+    ----------
+    stratum : Series or mapping, unit id -> stratum
+        The stratum of every labelled unit.
+    population : mapping, stratum -> number of units
+        Every stratum of the population.
+    single_unit : SingleUnit
+        The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
+    fpc : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a unit has no stratum, or if a stratum has no size, no draw, too many, or a single one
+        under `SingleUnit.ERROR`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> strata, population = {"x": "large", "y": "small"}, {"large": 1, "small": 2}
+    >>> design = eb.Stratified(strata, population, eb.design.SingleUnit.CERTAINTY)
+    >>> design.expand(units).weight
+    array([1., 2.])
+    """
+
+    stratum: pd.Series | Mapping[Any, Any]
+    population: Mapping[Any, int]
+    single_unit: SingleUnit | str = SingleUnit.ERROR
+    fpc: FPC = unbiased_fpc
+
+    depends_on_labels: ClassVar[bool] = False
+
+    def expand(self, units: Units) -> DrawnUnits:
+        rule = member(self.single_unit, SingleUnit, "single_unit")
+        codes, names = self._code_strata(units)
+        n, T = np.bincount(codes), self._find_sizes(names)
+        if (n > T).any():
+            raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
+        need_room(int(T.sum()), units)
+        single = (n == 1) & (T > 1)
+        if rule is SingleUnit.ERROR:
+            said = "{n} strata hold a single draw, such as"
+            refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
+        fpc = np.array(
+            # a stratum that is drawn completely adds no variance, whatever the fpc
+            [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
+        )
+        unit, adjust = np.arange(len(units)), rule is SingleUnit.ADJUST
+        return count_each(unit, (T / n)[codes], codes, fpc, adjust=adjust)
+
+    def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
+        """Return the stratum of each unit, (units,), and the names of strata that have one."""
+        strata = series_by_id(self.stratum, "strata", "units").dropna()
+        position = strata.index.get_indexer(units.ids)
+        refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
+        codes, names = pd.factorize(strata.take(position))
+        return codes.astype(np.int64), names
+
+    def _find_sizes(self, names: pd.Index) -> IntArray:
+        """Return the number of units of each stratum, refusing a population of other strata."""
+        if not isinstance(self.population, Mapping | pd.Series):
+            raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
+        population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
+        if empty := [h for h, T in population.items() if T and h not in set(names)]:
+            raise DataError(
+                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
+                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
+                "leave these out of the population and report that"
+            )
+        if unsized := [h for h in names if h not in population]:
+            raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
+        return np.array([population[h] for h in names])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BySize:
+    """Units drawn with replacement, with a probability that is a known function of their size.
+
+    Parameters
+    ----------
+    probability : callable, sizes in records -> probability up to a factor
+        Vectorised, positive.
+    draws
+        As in `UniformClusters`.
+
+    Examples
+    --------
+    A probability proportional to the square root of the size:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
+    >>> eb.design.BySize(np.sqrt).expand(units).weight
+    array([0.5])
+    """
+
+    probability: Callable[[FloatArray], FloatArray]
+    draws: Ids | None = None
+
+    without_repeats: ClassVar[bool] = False
+    fixed_size: ClassVar[bool] = True
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
+        try:
+            p = np.asarray(self.probability(size), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"probability must return one number per size: {error}") from error
+        if p.shape not in {(), size.shape}:
+            raise DataError(
+                f"probability returned {p.size} chances for {size.size} sizes: it needs one per size"
+            )
+        p = np.broadcast_to(p, size.shape)
+        said = "probability must be positive and finite for every size; {n} are not, such as that of size"
+        refuse_cases(size[~(np.isfinite(p) & (p > 0))], said)
+        return p
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, self.draws)
+        weight = 1 / self.selection(units.size[unit], units)
+        return count_each(unit, weight, absolute=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownWeights:
+    """Units drawn with known probabilities, to whose inverse weights are proportional.
+
+    With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
+    weights differ for another reason. `KnownInclusion` is for unequal probabilities without replacement.
+
+    Parameters
+    ----------
+    weights : Series or mapping, unit id -> weight
+        Positive, finite, for every labelled unit.
+    draws, population, fpc
+        As in `UniformClusters`.
+    absolute : bool
+        True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownWeights({"x": 1.0, "y": 2.0}).expand(units).weight
+    array([1., 2.])
+    """
+
+    weights: pd.Series | Mapping[Any, float]
+    draws: Ids | None = None
+    population: int | None = None
+    fpc: FPC = unbiased_fpc
+    absolute: bool = False
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, self.draws)
+        need_distinct(unit, units, self.population)
+        weight = _check_weights(units, self.weights)[unit]
+        theta = find_theta(len(unit), self.population, self.fpc)
+        return count_each(unit, weight, fpc=theta, absolute=self.absolute)
+
+
+def _check_weights(units: Units, weights: Any) -> FloatArray:
+    """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
+    values = numbers_by_id(weights, units.ids, "weights", "units")
+    must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
+    bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
+    refuse_cases(units.ids[bad], f"weights must {must}; {{n}} are not, such as that of")
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownInclusion:
+    """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
+
+    A unit has weight 1/π_c. For a fixed number of units the variance is that of Hartley and Rao (1962), for
+    systematic draws in random order, which is close for other designs of large entropy. For a random number
+    it is that of independent units (Poisson draws).
+
+    Parameters
+    ----------
+    inclusion : Series or mapping, unit id -> π
+        For every labelled unit, in (0, 1].
+    fixed_size : bool
+        True if the design fixes the number of units.
+    squares : float, optional
+        Sum of π² over the population, for Hartley and Rao. By default the sum of π over the sample.
+    never : sequence of int
+        Sizes of predicted clusters whose records are never drawn.
+    draws : sequence of unit ids, optional
+        The drawn units, each once. By default the labelled units.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.design.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
+    array([1., 2.])
+    """
+
+    inclusion: pd.Series | Mapping[Any, float]
+    fixed_size: bool = True
+    squares: float | None = None
+    never: Sequence[int] = ()
+    draws: Ids | None = None
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, self.draws)
+        if repeats := len(unit) - len(np.unique(unit)):
+            raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+        p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
+        refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
+        squares = p.sum() if self.squares is None else self.squares
+        number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0")
+        found = count_fixed(unit, p, squares) if self.fixed_size else count_independent(unit, p)
+        return replace(found, unreached=make_unreached(np.asarray(self.never, dtype=float), units))
