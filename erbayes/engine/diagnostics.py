@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -242,10 +242,12 @@ def alarms(
     ]
 
 
-def _choose_shorter(intervals: pd.DataFrame, names: Sequence[str], length: float) -> pd.DataFrame:
-    """Return the rows about the metrics `names` whose intervals are at most as long as `length`."""
+def _choose_shorter(intervals: pd.DataFrame, lengths: Mapping[str, float]) -> pd.DataFrame:
+    """Return the rows about metrics, by name, whose intervals are at most as long as these `lengths`."""
     rows = intervals if "metric" in intervals else intervals.reset_index()
-    return rows[rows["metric"].isin(names) & (rows["upper"] - rows["lower"] <= length)]
+    longest = np.array([lengths.get(name, -np.inf) for name in rows["metric"]])
+    short: pd.DataFrame = rows[rows["upper"].to_numpy() - rows["lower"].to_numpy() <= longest]
+    return short
 
 
 def _name_intervals(rows: pd.DataFrame) -> str:
@@ -262,7 +264,7 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:
-        points = _choose_shorter(intervals, flawless, ROUNDING)
+        points = _choose_shorter(intervals, dict.fromkeys(flawless, ROUNDING))
         what = (
             f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no evidence "
             "of perfection, and "
@@ -274,7 +276,7 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
         sentences.append(Sentence(what, Grade.NOTE if points.empty else Grade.FAULT))
     if equal:
         what = f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: "
-        if _choose_shorter(intervals, equal, ROUNDING).empty:
+        if _choose_shorter(intervals, dict.fromkeys(equal, ROUNDING)).empty:
             what += "only unseen draws give its interval a length; label more units."
         else:
             what += "an interval without length is no evidence of certainty; label more units."
@@ -284,14 +286,10 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
 
 def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for unreached predicted links."""
-    shares = fitted.sample.out_of_reach
+    share = fitted.sample.out_of_reach - ROUNDING
     # what is out of reach may be all right or all wrong, and an interval of both is as long as its share
-    return pd.concat(
-        _choose_shorter(
-            intervals, [m.name for m in fitted.metrics if m.averaged == at], float(share) - ROUNDING
-        )
-        for at, share in enumerate(shares)
-    )
+    lengths = {m.name: float(share[m.averaged]) for m in fitted.metrics if m.averaged is not None}
+    return _choose_shorter(intervals, lengths)
 
 
 def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
@@ -327,9 +325,12 @@ def say_seen_caps(sample: Sample) -> list[str]:
 def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarm of intervals that do not allow for a matcher that caps its clusters, if it may."""
     heap, looks = fitted.sample.heap, fitted.sample.looks
-    rows = _choose_shorter(intervals, [m.name for m in fitted.metrics if TRUE_LINKS in m.columns], np.inf)
+    if heap is None or not chance_capped(looks):
+        return []
+    names = [m.name for m in fitted.metrics if TRUE_LINKS in m.columns]
+    rows = _choose_shorter(intervals, dict.fromkeys(names, np.inf))
     rows = rows[~rows["kind"].str.startswith(MIXED)]
-    if heap is None or rows.empty or not chance_capped(looks):
+    if rows.empty:
         return []
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
