@@ -253,3 +253,23 @@ class TestKnownNumberOfClusters:
             eb.design.Calibrated(eb.UniformRecords(), lambda *_: [eb.columns.RECORDS]).expand(
                 eb.measure(large, large[large < 200])
             )
+
+
+def test_draws_of_a_giant_are_many_although_it_counts_once():
+    """Of 200 draws of 1,000 records about 60 are of one entity, which carries nearly all predicted links."""
+    true = {i: 0 if i < 300 else i // 2 for i in range(1000)}
+    pred = {i: k if i % 50 else 1000 + i for i, k in true.items()}
+    drawn = [true[int(i)] for i in np.random.default_rng(1).integers(1000, size=200)]
+    units = eb.measure(pred, {i: k for i, k in true.items() if k in set(drawn)})
+    design = eb.UniformRecords(drawn)
+    once = design.expand(units)
+    z = once.weight * units.column(eb.columns.PREDICTED_LINKS)[once.unit]
+    assert z.sum() ** 2 / (z @ z) < 1.1
+    both = eb.Sample(units, eb.design.Calibrated(design))
+    found = both.contributions([eb.columns.PREDICTED_LINKS, eb.columns.RECORDS]).sum(axis=0)
+    assert found == pytest.approx([units.total(eb.columns.PREDICTED_LINKS), 1000], rel=1e-9)
+    recall = [
+        eb.engine.taylor(s, [m.pairwise_recall]).apply([m.pairwise_recall]).mean[0]
+        for s in (both, eb.Sample(units, design))
+    ]
+    assert recall[0] == pytest.approx(recall[1], abs=0.002)

@@ -129,9 +129,10 @@ class Calibrated:
         columns = self._list_columns(units, draws)
         self._refuse_unreached(known, units, columns)
         target = np.array([units.total(c) for c in columns])
-        x = np.column_stack([units.column(c)[draws.unit] for c in columns])
-        x, target = x[:, target != 0], target[target != 0]
-        self._refuse_few_draws(columns, draws.weight, x)
+        y = np.column_stack([units.column(c) for c in columns])[:, target != 0]
+        x, target = y[draws.unit], target[target != 0]
+        unit, weight = draws.each
+        self._refuse_few_draws(columns, weight, y[unit])
         size = units.size[draws.unit]
         if not draws.absolute:
             # weights known up to a factor are scaled to N, the ratio estimator, which is a calibration too
@@ -164,7 +165,7 @@ class Calibrated:
                 f"no draw adds to {len(empty)} of the totals to calibrate to, such as {head(empty)}: "
                 "leave them out, or join groups"
             )
-        if (fewest := kish(weight[:, None] * x).min()) < self.fewest:
+        if (fewest := kish(weight[:, None] * x).min()) < self.fewest * (1 - 1e-9):  # up to rounding
             raise DataError(
                 f"the estimate of a total to calibrate to depends on {fewest:.1f} effective draws, "
                 f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "

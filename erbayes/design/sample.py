@@ -135,10 +135,7 @@ class Sample(Pictured):
 
     def of_each_draw(self, columns: Sequence[Column]) -> FloatArray:
         """Return contributions of draws in their order, as if each counted, (n, c); of rows if calibrated."""
-        draws = self.expansion
-        if draws.repeats is None or draws.L is not None:
-            return self.contributions(columns)
-        return self._weigh(columns, draws.order, draws.repeats)
+        return self._weigh(columns, *self.expansion.each)
 
     def _weigh(self, columns: Sequence[Column], unit: IntArray, weight: FloatArray) -> FloatArray:
         for column in columns:
