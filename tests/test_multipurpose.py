@@ -11,10 +11,12 @@ import erbayes as eb
 from erbayes import labels as sa
 from erbayes._internal.errors import Grade
 from erbayes.design.records import draws_records
+from erbayes.engine.diagnostics import _estimate_records as estimate_records
 from erbayes.engine.diagnostics import _explain_balance as explain_balance
 from erbayes.labels.drawing.plans import PLANS, chances, say_expected
 from erbayes.labels.drawing.source import InMemory
 from erbayes.study import populations as sim
+from erbayes.study.samples import draw_samples
 from erbayes.units.heap import find_heap
 from erbayes.units.units import KnownTotals
 
@@ -137,6 +139,20 @@ def test_recall_of_two_lists_covers_and_is_never_one_for_certain():
     assert covered >= 180  # of 200, of which .95 are 190 with a standard deviation of 3.1
     assert not any(name in fault for fault in faults for name in ("Multipurpose", "multipurpose"))
     assert len(faults) <= 4
+
+
+def test_the_number_of_records_by_the_draws_has_its_error():
+    """Two lists with .8 of the entities in each, of which .6 of the links are found."""
+    rng = np.random.default_rng(1)
+    true = pd.Series(np.nonzero(rng.random((9000, 2)) < 0.8)[0])
+    missed = true.duplicated() & (rng.random(len(true)) > 0.6)
+    pred = true.where(~missed, 9000 + true)
+    people = eb.measure(pred, true)
+    samples = draw_samples(sa.Multipurpose(), people, 150, 200, np.random.default_rng(1)).separate
+    estimate, error, records = np.array([estimate_records(sample) for sample in samples]).T
+    assert set(records) == {len(true)}
+    assert error.mean() == pytest.approx(estimate.std(), rel=0.15) and error.min() > 0.8 * error.mean()
+    assert abs(estimate.mean() - len(true)) < 4 * estimate.std() / 200**0.5
 
 
 # Remedies

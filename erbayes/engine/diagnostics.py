@@ -352,9 +352,14 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
     N = float(units.population if N is None or units.unmatched else N)
     size = units.size[draws.unit]
     estimate = float(draws.weight @ size)
-    # the variance among N records, of which a row stands for as many units as its weight says: the unbiased
-    # one is near 0 for draws without a repeat, whatever their number
-    y = draws.weight**2 * size * (N / estimate)
+    # the variance among all units, of which a row stands for as many as its weight says: the unbiased one is
+    # near 0 for draws without a repeat, whatever their number
+    scale = N / estimate
+    if draws.repeats is not None:  # so that the chances of all units add to 1, as draws are of a fixed number
+        times = np.bincount(draws.order, minlength=len(units))[draws.unit]
+        expected = np.bincount(draws.order, 1 / draws.repeats, len(units))[draws.unit] / times
+        scale = len(draws.order) / float(draws.weight @ expected)
+    y = draws.weight**2 * size * scale
     pi = np.asarray(draws.A.T @ (1 - draws.unseen) / draws.A.sum(axis=0))
     joint = draws.G * np.outer(pi, pi) / (1 - draws.G)
     sums = draws.A.T @ y
