@@ -65,7 +65,8 @@ def expand_rounds(
     `stratum` (n,): round of each draw.
     """
     expected = np.sum([one.draws * one.p for one in rounds], axis=0)
-    if len(never := np.unique(unit[expected[unit] <= 0])):
+    if (expected[unit] <= 0).any():
+        never = np.unique(unit[expected[unit] <= 0])
         raise DataError(
             f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
             "prediction or the labels are not those that were drawn from"

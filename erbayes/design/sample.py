@@ -54,6 +54,7 @@ class Sample(Pictured):
     """
 
     picture: ClassVar[str] = "balance"
+    leading: ClassVar[Any] = ()
     units: Units
     design: Design
     expansion: DrawnUnits
@@ -228,8 +229,7 @@ class Sample(Pictured):
     @cached_property
     def settled(self) -> list[tuple[Totals, Totals]] | None:
         """Worst and best totals that right labels leave possible, by family of metrics: see `settle`."""
-        unit = self.expansion.unit
-        return settle(self.units, unit.reshape(-1, unit.shape[-1]))
+        return settle(self.units, self.expansion.order[None])
 
     def certain(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the least and the largest value of metrics that right labels leave possible, (..., k, 2).
@@ -237,7 +237,7 @@ class Sample(Pictured):
         It is (-∞, ∞) where they settle nothing, as for shares of other things than links, records by
         B-cubed, whole clusters and singletons.
         """
-        ends = np.tile(UNSETTLED, (*self.expansion.unit.shape[:-1], len(metrics), 1))
+        ends = np.tile(UNSETTLED, (*self.leading, len(metrics), 1))
         for j, metric in enumerate(metrics):
             if metric.support == UNIT and metric.group is not Group.OTHER and self.settled:
                 ends[..., j, :] = _find_ends(metric, self.settled, ends[..., j, :])
@@ -269,8 +269,13 @@ class Batch(Sample):
             samples.append(Sample(units, own, design.expand_draws(units, drawn)))
         return cls(samples)
 
-    def certain(self, metrics: Sequence[Metric]) -> FloatArray:
-        return np.stack([one.certain(metrics) for one in self.samples])
+    @property
+    def leading(self) -> tuple[int, ...]:
+        return (len(self.samples),)
+
+    @cached_property
+    def settled(self) -> list[tuple[Totals, Totals]] | None:
+        return settle(self.units, np.stack([one.expansion.order for one in self.samples]))
 
 
 def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: FloatArray) -> FloatArray:

@@ -62,7 +62,7 @@ def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
     known = units.known
     if units.population is None or known is None or not _has_whole_entities(units):
         return None
-    sample, chosen = _list_distinct(unit, len(units))
+    sample, chosen = _list_distinct(unit)
 
     def count(column: Column) -> FloatArray:
         return np.bincount(sample, units.column(column)[chosen], len(unit))
@@ -95,10 +95,11 @@ def _has_whole_entities(units: Units) -> bool:
     return bool((np.bincount(units.group, units.n)[units.group] == units.N).all())
 
 
-def _list_distinct(unit: IntArray, units: int) -> tuple[IntArray, IntArray]:
+def _list_distinct(unit: IntArray) -> tuple[IntArray, IntArray]:
     """Return the sample and the position of each distinct unit of samples, (samples, n), both (distinct,)."""
-    both = np.unique(np.arange(len(unit))[:, None] * units + unit)
-    return np.divmod(both, units)
+    ordered = np.sort(unit, axis=1)
+    first = np.diff(ordered, axis=1, prepend=-1) > 0
+    return np.nonzero(first)[0], ordered[first]
 
 
 def _count_open(units: Units, sample: IntArray, chosen: IntArray, samples: int) -> Open:
