@@ -354,18 +354,20 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
     estimate = float(draws.weight @ size)
     # the variance among all units, of which a row stands for as many as its weight says: the unbiased one is
     # near 0 for draws without a repeat, whatever their number
-    scale = N / estimate
+    scale, unseen, n = N / estimate, 0.0, len(draws.order)
     if draws.repeats is not None:  # so that the chances of all units add to 1, as draws are of a fixed number
         times = np.bincount(draws.order, minlength=len(units))[draws.unit]
         expected = np.bincount(draws.order, 1 / draws.repeats, len(units))[draws.unit] / times
-        scale = len(draws.order) / float(draws.weight @ expected)
+        scale = n / float(draws.weight @ expected)
+        # unless chances are those of records, one unseen draw may differ from all others
+        unseen = 0.0 if np.allclose(expected * N, n * size, rtol=1e-9) else estimate / n
     y = draws.weight**2 * size * scale
     pi = np.asarray(draws.A.T @ (1 - draws.unseen) / draws.A.sum(axis=0))
     joint = draws.G * np.outer(pi, pi) / (1 - draws.G)
     sums = draws.A.T @ y
     within = draws.unseen - np.asarray(draws.A @ np.diag(joint)) * draws.weight
     variance = float(sums @ joint @ sums + (y * size) @ within)
-    return estimate, float(np.sqrt(max(variance, 0.0))), N
+    return estimate, float(np.hypot(np.sqrt(max(variance, 0.0)), unseen)), N
 
 
 def _warn_records(sample: Sample) -> list[Sentence]:
