@@ -11,7 +11,8 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes._internal.errors import Grade, Remedy
+from erbayes._internal import remedies
+from erbayes._internal.errors import Grade
 from erbayes.bayes import fit as fits
 from erbayes.bayes.heap import _draw_shape
 from erbayes.engine.diagnostics import MIXED
@@ -152,7 +153,7 @@ def test_common_links_stay_and_recall_is_coherent(fitted):
 
 def test_the_fit_says_which_reading_its_draws_have(fitted):
     (said,) = fitted[None].alarms
-    assert said.grade is Grade.CAUTION and said.remedies == (Remedy.LOOK, Remedy.RECORDS)
+    assert said.grade is Grade.CAUTION and said.remedies == (remedies.LOOK, remedies.RECORDS)
     assert "In 75 % of the posterior" in said
     (said,) = fitted[5].alarms
     assert said.grade is Grade.NOTE and "Entities of 5 of the 5 that were looked at" in said

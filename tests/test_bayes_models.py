@@ -17,7 +17,8 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes._internal.errors import Grade, Remedy
+from erbayes._internal import remedies
+from erbayes._internal.errors import Grade
 from erbayes.bayes.by_model import REJECTED
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.importance import approximated
@@ -235,7 +236,7 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     table = clusters.table(metrics=R)
     assert f"between {table.model_lower.iloc[0]:.2f} and {table.model_upper.iloc[0]:.2f}" in alarm
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
-    assert alarm.remedies == (Remedy.MORE, Remedy.RECORDS) and alarm.grade is Grade.CAUTION
+    assert alarm.remedies == (remedies.MORE, remedies.RECORDS) and alarm.grade is Grade.CAUTION
     assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()

@@ -156,7 +156,7 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
         ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
         ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
-        ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two, such as"),
+        ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two: "),
         ("uniform-clusters --cluster nope --memory-limit 1GB",
             "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: Columns"),
         ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
@@ -558,7 +558,7 @@ def test_columns_are_read_in_either_order(folder, swapped, labels):
 def test_a_policy_is_offered_in_the_words_of_the_shell(folder):
     (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n", encoding="utf-8")
     told = refused("estimate", "p.csv", "more.csv", "--design", "uniform-clusters")
-    assert told.endswith('missing="omit", "singleton" or "together" (--missing omit)\n')
+    assert told.endswith('("omit", "singleton" or "together"): missing="omit" (--missing omit)\n')
 
 
 def test_all_records_of_edges_may_be_an_older_prediction(folder):
@@ -990,8 +990,8 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
         ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
         ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
         ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', and it is not clear which is the cluster; 'p' looks like"),
-        ("w.csv", "(--record, --cluster, --entity); if rows are links between records, Clustering.from_pairs (--edges)"),
-        ("half.csv --missing error", "choose a policy to go on: "),
+        ("w.csv", "(FILE:RECORD,CLUSTER); if rows are links between records: Clustering.from_pairs(table) (FILE --edges)"),
+        ("half.csv --missing error", "choose a policy to go on "),
     ],
 )  # fmt: skip
 def test_what_a_file_does_not_say_must_be_said(folder, args, message):

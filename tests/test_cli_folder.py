@@ -13,8 +13,7 @@ from test_folder import HOSTILE, answered, fill, rewritten, saved, world
 
 import erbayes as eb
 from erbayes import labels as sampling
-from erbayes._internal import digits
-from erbayes._internal.errors import Remedy
+from erbayes._internal import digits, remedies
 from erbayes.cli.drawing import PlanName
 from erbayes.engine.bounded_means import Betting
 from erbayes.labels import read_labels, worst_cases
@@ -166,7 +165,7 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
     assert compared["estimate"].iloc[-1] == pytest.approx(wanted.estimate[0] - own.estimate[0], rel=1e-9)
     (files / "p.csv").unlink()
     for command in ("estimate", "q.csv", "f"), ("compare", "q.csv", "r.csv", "f"):
-        assert Remedy.DRAWN_FROM.value in refused(*command)
+        assert remedies.DRAWN_FROM.value in refused(*command)
 
 
 @pytest.mark.parametrize("design", ["multipurpose", "uniform-records"])
@@ -288,7 +287,7 @@ def test_labels_shows_what_came_back_and_writes_it(files):
     assert (
         "annotators differ on the record; such as task" in message.replace("\n", " ") or "times:" in message
     )
-    assert Remedy.DECIDE.value in message
+    assert "all at once by Labels.disputed() (--decide)" in message
     failed = run("labels", "f", "--output", "l.csv")
     assert failed.exit_code == 2 and not (files / "l.csv").exists()
     assert "it is there already" in run("labels", "f", "--decide").stderr
@@ -491,7 +490,9 @@ def test_what_commands_make_of_drawn_clusters(files):
 
 def test_answers_are_not_lost_by_a_new_draw(files):
     labelled()
-    assert Remedy.REPLACE.value in refused(*DRAW, "--design", "uniform-records", "--output", "f")
+    assert "or replace them, and they are lost: replace=True (--replace)" in refused(
+        *DRAW, "--design", "uniform-records", "--output", "f"
+    )
     drawn("--replace")
     assert len(read_labels("f").unresolved)
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import erbayes as eb
-from erbayes._internal.errors import Remedy
+from erbayes._internal import remedies
 from erbayes.large import scan
 from erbayes.units.clustering import Clustering
 from erbayes.units.ids import are_listed
@@ -222,7 +222,7 @@ def test_columns_are_not_chosen_by_position(kind):
     with pytest.raises(
         eb.DataError,
         match=r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
-        r"the entity; choose two, such as table\[\['record', 'cluster'\]\] \(--record, --cluster, --entity\)$",
+        r"the entity; choose two: table\[\['record', 'cluster'\]\] \(FILE:RECORD,CLUSTER\)$",
     ):
         eb.measure({"a": 1, "b": 1}, table)
     assert len(Clustering.of(table[["key", "who"]]).clusters) == 1
@@ -251,7 +251,7 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
     with pytest.raises(eb.DataError) as error:
         Clustering.of(table)
     assert ("'third' looks like scores or answers about pairs" in str(error.value)) is told
-    assert (Remedy.LINKS in error.value.remedies) is told
+    assert (remedies.LINKS in error.value.remedies) is told
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes._internal.errors import Grade, Remedy
+from erbayes._internal import remedies
+from erbayes._internal.errors import Grade
 from erbayes.engine.fitted import fit_sample
 
 
@@ -169,10 +170,10 @@ def test_labels_of_drawn_records_alone_raise_an_alarm():
 @pytest.mark.parametrize(
     "design, remedy",
     [
-        (eb.UniformClusters(), (Remedy.MORE, Remedy.RECORDS)),
-        (eb.UniformRecords(), (Remedy.MORE,)),
-        (eb.design.ByPredictedSize(eb.columns.RECORDS), (Remedy.MORE,)),
-        (eb.design.KnownInclusion({i: 0.1 for i in range(20)}), (Remedy.MORE,)),
+        (eb.UniformClusters(), (remedies.MORE, remedies.RECORDS)),
+        (eb.UniformRecords(), (remedies.MORE,)),
+        (eb.design.ByPredictedSize(eb.columns.RECORDS), (remedies.MORE,)),
+        (eb.design.KnownInclusion({i: 0.1 for i in range(20)}), (remedies.MORE,)),
     ],
 )
 def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes._internal.errors import Grade, Remedy
+from erbayes._internal import remedies
+from erbayes._internal.errors import Grade
 from erbayes.cli import app
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.fitted import fit_sample
@@ -215,7 +216,7 @@ def raised(one, metrics=(P, R), printed=None):
 
 def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
     (alarm,) = raised(sample())
-    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.LOOK, Remedy.RECORDS)
+    assert alarm.grade is Grade.FAULT and alarm.remedies == (remedies.LOOK, remedies.RECORDS)
     assert (
         "Beta-Gamma intervals of pairwise-recall do not allow" in alarm
         or "intervals of pairwise-recall do" in alarm
@@ -255,7 +256,7 @@ def test_looks_silence_the_alarm_or_name_what_allows_for_a_cap():
     (alarm,) = raised(sample(looks=Looks(0, of=3)))
     assert "Entities of 0 of the 3 that were looked at go on" in alarm
     (alarm,) = raised(sample(looks=Looks(5, of=5)))
-    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.CAPPED, Remedy.RECORDS)
+    assert alarm.grade is Grade.FAULT and alarm.remedies[0].option == "--engine size-model"
     one = sample(looks=Looks(5, of=5))
     assert one.with_units(one.units).looks == each_draw(one).looks == Looks(5, of=5)
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes._internal.errors import Remedy, printable
+from erbayes._internal import remedies
+from erbayes._internal.errors import printable
 from erbayes.units.checks import are_edges
 
 N = 2000
@@ -69,7 +70,7 @@ def test_edges_are_refused_whatever_the_policy(ids, kind, missing):
     )
     with pytest.raises(eb.DataError, match="rows of the prediction look like pairs of records") as error:
         eb.measure(prediction, labels, missing=missing)
-    assert error.value.remedies == (Remedy.LINKS,)
+    assert error.value.remedies == (remedies.LINKS,)
     clusters = eb.Clustering.from_pairs(pd.DataFrame({"l": records[rows], "r": other[rows]}), records=records)
     wanted = eb.measure(pd.Series(cluster, records), labels).table()
     pd.testing.assert_frame_equal(eb.measure(clusters, labels).table(), wanted)
@@ -85,7 +86,7 @@ def test_labels_that_are_edges_are_refused(ids, kind):
     prediction, labels = pd.Series(cluster + 10**6, records), pd.Series(other[rows], records[rows])
     with pytest.raises(eb.DataError, match="rows of the labels look like pairs of records") as error:
         eb.measure(prediction, labels)
-    assert error.value.remedies == (Remedy.ANSWERS,)
+    assert error.value.remedies == (remedies.ANSWERS,)
 
 
 NAMES = {
@@ -146,7 +147,7 @@ def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
     for missing in set(eb.Missing) - {eb.Missing.COMMON}:
         with pytest.raises(eb.DataError, match=message) as error:
             eb.measure(PREDICTION, labels, missing=missing)
-        other_order = (Remedy.ORDER,) if "in the other order" in message else ()
+        other_order = (remedies.ORDER,) if "in the other order" in message else ()
         assert error.value.remedies == other_order  # no policy for records that are lacking
 
 
@@ -181,10 +182,13 @@ def test_numbers_that_are_ids_are_no_index(prediction, labelled):
 
 
 def test_a_policy_is_offered_where_only_some_are_missing():
-    with pytest.raises(eb.DataError, match=r'1 of 3 .*; choose a policy to go on: missing="omit"') as error:
+    with pytest.raises(
+        eb.DataError,
+        match=r'1 of 3 .*; choose a policy to go on \("omit", "singleton" or "together"\): missing="omit"',
+    ) as error:
         eb.measure(PREDICTION, {"x1": "e", "x2": "e", "x9": "e"})
-    assert error.value.remedies == (Remedy.MISSING,)
-    assert str(error.value) == f"{error.value.what}; {Remedy.MISSING.value}"
+    assert error.value.remedies == (remedies.MISSING,)
+    assert str(error.value) == f"{error.value.what}; {remedies.MISSING.value}"
 
 
 def test_no_message_sends_commands_to_a_terminal():

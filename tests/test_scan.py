@@ -330,7 +330,7 @@ def broken(records, clusters, **options):
         (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k'"),
         (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"]), r"1 duplicates, such as 'k'"),
         (broken(["a", "k"], ["x", "x"]),
-            "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on: missing="),
+            "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on"),
         (
             broken(["A", "b ", "a"], ["x", "y", "x"]),
             r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks, or in the form of Unicode only, such as 'b '",

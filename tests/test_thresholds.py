@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes._internal.errors import Remedy
+from erbayes._internal import remedies
 from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
@@ -554,7 +554,7 @@ def test_no_policy_is_offered_if_nine_tenths_are_missing(lacking, offered):
     known = {r: r for r in range(lacking, 200)}
     with pytest.raises(eb.DataError) as error:
         eb.measure(known, {r: r for r in range(100)})
-    assert (Remedy.MISSING in error.value.remedies) is offered
+    assert (remedies.MISSING in error.value.remedies) is offered
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.1, False), (0.101, True), (0.19, True)])

@@ -13,126 +13,22 @@ PACKAGE = (__file__.rpartition("_internal")[0],)
 """The folder of this package, whose lines warnings skip, so that they point to the line of the user."""
 
 
-class Remedy(Enum):
-    """Remedies that end errors and alarms: each names what to do in Python and, in brackets, in a shell."""
-
-    MISSING = 'choose a policy to go on: missing="omit", "singleton" or "together" (--missing omit)'
-    DIFFERING = 'missing="common" (--missing common) compares them on the records that they share'
-    COLUMNS = "choose two, such as table[['record', 'cluster']] (--record, --cluster, --entity)"
-    ORDER = (
-        "if columns are in the other order, choose them: table[['record', 'cluster']] (--record, --cluster, "
-        "--entity)"
-    )
-    SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...) (--record, --cluster)"
-    COVER = (
-        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
-        "frame=the second clustering"
-    )
-    LEAVE_OUT = 'leave them out: missing="omit" (--missing omit)'
-    LINKS = "if rows are links between records, Clustering.from_pairs (--edges) makes clusters of them"
-    ANSWERS = (
-        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
-        "of a list of true pairs erbayes.Clustering.from_pairs"
-    )
-    SCORE = (
-        "choose the rows that are links and two columns, or score='column' and threshold=x (--left, --right, "
-        "--score with --threshold)"
-    )
-    BLANK = (
-        "fill them in, such as by clusters.fillna(records), or leave these rows out (erbayes clusters FILE "
-        "--blank own or omit)"
-    )
-    WHICH_SCORE = "say which: score='match_probability' or 'match_weight' (--score)"
-    AT_COLUMNS = "name the column of each: at={0.9: 'column', 0.5: 'another'} (--at 0.9=COLUMN,0.5=ANOTHER)"
-    BARE_LINKS = "or, if each is a link, give the two columns of records alone (FILE:LEFT,RIGHT)"
-    WHICH_LIST = (
-        "list all records if they are of one list: records=ids (--records); if they are of two tables, give "
-        "the table of each id in a column, such as source_l and source_r"
-    )
-    SCORED = (
-        "choose two columns of ids and one of scores: table[['left', 'right', 'score']] (--left, --right, "
-        "--score)"
-    )
-    REPLACE = "or replace=True (--replace), and they are lost"
-    DECIDE = (
-        "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once by "
-        "Labels.disputed() (--decide)"
-    )
-    DRAWN_FROM = (
-        "to judge another prediction of the records, name the one drawn from: "
-        "Labels.design(drawn_from=...) (--drawn-from)"
-    )
-    FRAME = "frame=that one (--frame) counts its records only"
-    ANY_ID = "or, if a real cluster has it, Clustering.of(memberships, any_id=True) (--any-id)"
-    SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True) (--any-id)"
-    MEMORY = "allow it more: DuckDB(memory_limit='8GB') (--memory-limit 8GB), or fewer threads in Python"
-    UNLISTED = (
-        "list all records, Clustering.from_pairs(pairs, records=ids) (--records); or, if records in no pair "
-        'are known to be linked to nothing, missing="singleton" (--missing singleton)'
-    )
-    DATABASE = "scan it: erbayes.large.DatabaseTable(path, table) (--table NAME)"
-    VIEW = (
-        "if you trust the database, let it: DatabaseTable(path, table, reads_files=True) (or make a table of "
-        "its view)"
-    )
-    DISTINCT = (
-        "if repeats were dropped, the design is DistinctEntities(n) (--design distinct-entities --draws); if "
-        "records were drawn without replacement, list the entity of every draw in draws= (--drawn), with "
-        "population= (--population)"
-    )
-    MORE_RECORDS = (
-        "if they were drawn from more records, pass their number, records=, or count each draw: repeats=True"
-    )
-    EVERY_DRAW = (
-        "if repeats were dropped, list the unit of every draw in draws= (--drawn); if units were drawn "
-        "without replacement, the design is KnownInclusion"
-    )
-    MORE = "label more draws (of a folder: erbayes draw --more N FOLDER)"
-    LOOK = (
-        "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
-        "records, and say of how many: Sample(..., looks=Looks(found, of=5)) (--looks FOUND/5)"
-    )
-    CAPPED = "a size model allows for it: engine='size model' (--engine size-model)"
-    RECORDS = "or draw records instead of entities, which reach large ones (erbayes draw)"
-    INFLUENCE = (
-        "few units carry the estimate, see influence() (erbayes report), and report the jackknife's "
-        "intervals as well"
-    )
-    ALL_RECORDS = (
-        "give the prediction all records, by records=ids (--records) if it is made of edges, or count these "
-        'as clusters of their own: missing="singleton" (--missing singleton)'
-    )
-    ATTRIBUTES = "name it: attributes=table (--attributes TABLE)"
-    FEATURE = "name it: features={'span': ('year', 'range')} (--feature span=year:range)"
-    BANDS = (
-        "look at these answers again, or draw pairs of bands that end higher: "
-        "pairs.draw_pairs(..., bands=[...]) (or of a file without the lowest scores)"
-    )
-    THRESHOLD = (
-        "give the least score of a link, threshold=x (--threshold), or choose links alone, in two columns"
-    )
-    SIZE_MODEL = (
-        "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize, or the part of a "
-        "folder's draws that is of uniform records: Labels.uniform() (--design uniform-records)"
-    )
-    WORST_CASES = "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
-
-
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to answer a question of an error: in words, with its argument and its option."""
+class Remedy:
+    """A way to end an error or an alarm: in words, with its argument in Python and its option in a shell."""
 
     what: str
-    argument: str
-    option: str
+    argument: str = ""
+    option: str = ""
 
     @property
     def value(self) -> str:
         """Return the sentence, which names both."""
-        return f"{self.what}: {self.argument} ({self.option})"
+        argument = f": {self.argument}" if self.argument else ""
+        return f"{self.what}{argument}{f' ({self.option})' if self.option else ''}"
 
 
-def _end(what: str, remedies: Sequence[Remedy | Way]) -> str:
+def _end(what: str, remedies: Sequence[Remedy]) -> str:
     """Return a message with its remedies."""
     return "; ".join([what, *(remedy.value for remedy in remedies)])
 
@@ -147,19 +43,20 @@ class DataError(ValueError):
     what : str
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
-    *remedies : Remedy or Way
+    *remedies : Remedy
         They end the message. Both are attributes too.
 
     Examples
     --------
-    >>> error = DataError("2 labelled records are missing", Remedy.LEAVE_OUT)
+    >>> leave_out = Remedy("leave them out", 'missing="omit"', "--missing omit")
+    >>> error = DataError("2 labelled records are missing", leave_out)
     >>> print(error)
     2 labelled records are missing; leave them out: missing="omit" (--missing omit)
-    >>> error.remedies
-    (<Remedy.LEAVE_OUT: 'leave them out: missing="omit" (--missing omit)'>,)
+    >>> error.remedies[0].option
+    '--missing omit'
     """
 
-    def __init__(self, what: str, *remedies: Remedy | Way) -> None:
+    def __init__(self, what: str, *remedies: Remedy) -> None:
         self.what, self.remedies = printable(what), remedies
         super().__init__(_end(self.what, remedies))
 
@@ -236,9 +133,7 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
-def refuse_cases(
-    cases: Any, are: str, then: str = "", *remedies: Remedy | Way, of: int | None = None
-) -> None:
+def refuse_cases(cases: Any, are: str, then: str = "", *remedies: Remedy, of: int | None = None) -> None:
     """Refuse cases if there are any, by a message such as "3 of 20 records have no label, such as 'r7'".
 
     `of` is the number of all. A {n} in `are` is the place of the number, if it does not come first.

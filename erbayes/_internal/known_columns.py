@@ -97,5 +97,10 @@ def find_thresholds(columns: Iterable[Any]) -> dict[float, Any]:
         return by_number
     if asked := of_clusters or sorted(fractions):
         shown = head([column for word in asked for _, column in found[word]], 6)
-        raise DataError(f"it is not clear at which thresholds {shown} have clusters", Remedy.AT_COLUMNS)
+        raise DataError(
+            f"it is not clear at which thresholds {shown} have clusters",
+            Remedy(
+                "name the column of each", "at={0.9: 'column', 0.5: 'another'}", "--at 0.9=COLUMN,0.5=ANOTHER"
+            ),
+        )
     return {}

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import IntArray, Seed
 from .._internal.digits import shown
-from .._internal.errors import PACKAGE, Alarm, DataError, Remedy, head, member
+from .._internal.errors import PACKAGE, Alarm, DataError, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -361,7 +362,8 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
         raise DataError(
             f"the predictions share {shared} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
-            Remedy.DIFFERING if complete else Remedy.UNLISTED,
+            remedies.DIFFERING if complete else remedies.LISTED,
+            remedies.UNLINKED,
         )
     records = first.records[inside] if partial else first.records
     in_order = dict[str, Clustering]()

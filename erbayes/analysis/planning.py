@@ -39,8 +39,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray, floats
-from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Remedy, Sentence, need_object, whole
+from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Sentence, need_object, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.checks import make_unreached
 from ..design.contract import SelectedBySize
@@ -458,7 +459,7 @@ def _list_heap_alarms(
         return []
     told = f"{heap}, and draws of entities do not show which"
     return [
-        Sentence(f"{name}: {told}", Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
+        Sentence(f"{name}: {told}", Grade.CAUTION, remedies.LOOK, remedies.RECORDS)
         for name, design in designs.items()
         if not draws_records(design, source.units)
     ]

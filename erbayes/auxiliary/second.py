@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import betainc
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, head, member
+from .._internal.errors import DataError, head, member
 from .._internal.policies import Missing
 from .._internal.tables import is_table
 from ..design.draws import kish
@@ -227,7 +228,7 @@ def refuse_added(missing: Missing) -> None:
         raise DataError(
             "estimates with the help of other clusterings cannot keep labelled records that are missing in "
             f"the prediction, as the policy {missing.value!r} does",
-            Remedy.LEAVE_OUT,
+            remedies.LEAVE_OUT,
         )
 
 
@@ -294,5 +295,5 @@ def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> I
             raise DataError(
                 f"{said}: are its ids written in another way, or are its columns in the other order?"
             )
-        raise DataError(f"{said}, and must cover all of them", Remedy.COVER)
+        raise DataError(f"{said}, and must cover all of them", remedies.COVER)
     return np.unique(second.codes[position], return_inverse=True)[1]

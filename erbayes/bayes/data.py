@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import NotIdentified, Remedy
+from .._internal.errors import NotIdentified
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
@@ -137,7 +138,7 @@ def need_design(sample: Sample) -> SelectedBySize:
         )
     if not isinstance(design, SelectedBySize):
         raise NotIdentified(
-            "the chance of an entity is no known function of its size under this design", Remedy.SIZE_MODEL
+            "the chance of an entity is no known function of its size under this design", remedies.SIZE_MODEL
         )
     if units.known is None or not units.known.singletons:
         raise NotIdentified(

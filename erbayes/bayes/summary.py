@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._internal import remedies
 from .._internal.arrays import FloatArray
-from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
+from .._internal.errors import Grade, NotIdentified, Sentence
 from ..engine.diagnostics import reach_large, show_heap
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
@@ -54,7 +55,7 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
     if capped is not None and capped.chance > 0:
         if capped.chance > 1 - SETTLED:
             return [Sentence(f"{capped}.", Grade.NOTE)]
-        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, show_heap(fit.sample))]
+        return [Sentence(str(capped), Grade.CAUTION, remedies.LOOK, show_heap(fit.sample))]
     if not is_unreliable(fit):
         return []
     share, largest = fit.unreached_share.mean(), fit.evidence.entities.size.max()

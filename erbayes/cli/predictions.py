@@ -87,7 +87,10 @@ class ReadingOptions:
         parts = list(parts)
         for part in parts:
             if part.table is None and files.is_database(part.path):
-                raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
+                raise DataError(
+                    f"{part.path} is a DuckDB database",
+                    Remedy("scan it", "erbayes.large.DatabaseTable(path, table)", "--table NAME"),
+                )
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
         words = [path for path in paths if isinstance(path, File)]

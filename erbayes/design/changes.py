@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
 from ..units.units import Units
@@ -101,13 +102,13 @@ class FrozenWeights:
             raise DataError(
                 f"the prediction holds {units.population:,.0f} records, and the one that was drawn from "
                 f"{known:,.0f}: records that could not be drawn must not count",
-                Remedy.FRAME,
+                Remedy("count its records only", "frame=that one", "--frame FILE"),
             )
         single = units.ids.symmetric_difference(self.drawn_from.ids)
         said = (
             "{n} labelled units are in the prediction or in the one that was drawn from, not in both, such as"
         )
-        refuse_cases(single, said, "", Remedy.MISSING)
+        refuse_cases(single, said, "", remedies.MISSING)
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
         never = expansion.unreached
         if never is not None and not _is_same(units, self.drawn_from):

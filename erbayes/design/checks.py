@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Way, head, need, need_object, number, refuse_cases, whole
+from .._internal.errors import DataError, Remedy, head, need, need_object, number, refuse_cases, whole
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
@@ -76,7 +76,7 @@ def _refuse_labels(units: Units, unit: IntArray) -> None:
         raise DataError(
             f"all {len(units):,} entities are drawn as often as they have labelled records, {len(unit):,} "
             "times in all: are these the labels, and not the draws?",
-            Way("list the entity of each drawn record alone", "draws=labels[drawn]", "--drawn FILE"),
+            Remedy("list the entity of each drawn record alone", "draws=labels[drawn]", "--drawn FILE"),
         )
 
 

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head, need, whole
+from .._internal.errors import DataError, NotIdentified, head, need, whole
 from ..metrics.columns import RECORDS, ClusterSum
 from ..units.units import KnownTotals, Units
 from .checks import (
@@ -263,7 +264,7 @@ class ByPredictedSize(InOneRound):
             raise DataError(
                 f"chances are those of a prediction of {self.drawn_from}, but this one has {known}: pass the "
                 "prediction that was drawn from",
-                Remedy.DRAWN_FROM,
+                remedies.DRAWN_FROM,
             )
         return known
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
 from ..design.changes import Responding
@@ -334,7 +335,11 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
         return []
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
-    remedy = Remedy.LOOK if looks is None else Remedy.CAPPED
+    remedy = (
+        remedies.LOOK
+        if looks is None
+        else Remedy("a size model allows for it", "engine='size model'", "--engine size-model")
+    )
     return [Sentence(what, Grade.FAULT, remedy, show_heap(fitted.sample))]
 
 
@@ -385,8 +390,8 @@ def _warn_records(sample: Sample) -> list[Sentence]:
         return [Sentence(what, Grade.FAULT)]
     what += "repeats were dropped, no record could be drawn twice, or more records could be drawn"
     uniform = isinstance(sample.design, UniformRecords)
-    remedies = (Remedy.DISTINCT, Remedy.MORE_RECORDS) if uniform else (Remedy.EVERY_DRAW,)
-    return [Sentence(what, Grade.FAULT, *remedies)]
+    ways = (remedies.DISTINCT, remedies.MORE_RECORDS) if uniform else (remedies.EVERY_DRAW,)
+    return [Sentence(what, Grade.FAULT, *ways)]
 
 
 def say_what_would_show(sample: Sample) -> list[str]:
@@ -429,7 +434,7 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
         "out, since they are in no predicted cluster. They are rarely like the others: if the matcher linked "
         "them to nothing, recall is too high"
     )
-    return [Sentence(what, Grade.FAULT, Remedy.ALL_RECORDS)]
+    return [Sentence(what, Grade.FAULT, remedies.ALL_RECORDS)]
 
 
 def _warn_unresolved(sample: Sample) -> list[Sentence]:
@@ -451,7 +456,16 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
             f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like "
             "the resolved draws of their classes"
         )
-    return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES) for what in said]
+    return [
+        Sentence(
+            what,
+            Grade.FAULT,
+            Remedy(
+                "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
+            ),
+        )
+        for what in said
+    ]
 
 
 def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
@@ -471,7 +485,7 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     heavy = [name for name, j, t in both if j > 1.5 * t > 0]
     if heavy:
         what = f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}"
-        sentences.append(Sentence(what, Grade.CAUTION, Remedy.INFLUENCE))
+        sentences.append(Sentence(what, Grade.CAUTION, remedies.INFLUENCE))
     return sentences
 
 
@@ -543,10 +557,10 @@ def _explain_balance(sample: Sample, above: bool) -> str:
 
 def show_heap(sample: Sample) -> Remedy:
     """Return which draws show what a heap in the predicted sizes is."""
-    return Remedy.MORE if draws_records(sample.design, sample.units) else Remedy.RECORDS
+    return remedies.MORE if draws_records(sample.design, sample.units) else remedies.RECORDS
 
 
 def reach_large(sample: Sample) -> tuple[Remedy, ...]:
     """Return how to reach the clusters that a sample has too few of: never by another draw of records."""
     by_entity = isinstance(sample.design, UniformClusters | Stratified)
-    return (Remedy.MORE, Remedy.RECORDS) if by_entity else (Remedy.MORE,)
+    return (remedies.MORE, remedies.RECORDS) if by_entity else (remedies.MORE,)

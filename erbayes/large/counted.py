@@ -31,6 +31,8 @@ HINTED = 1000
 NONE_TEXTS = {text.strip() for text in NULL_TEXTS} - {"0"}
 """Texts that mean no cluster, in small letters without blanks around them."""
 NONE_INTEGERS = (*NULL_NUMBERS, 2**64 - 1)
+ANY_ID = Remedy("or, if a real cluster has it", "Columns(any_id=True)", "--any-id")
+"""What to do about ids that mean none."""
 BLANKS = (" ", "\t", "\u00a0")
 """Blanks that are looked for at the ends of cluster ids."""
 LONGEST = 2 + max(map(len, NONE_TEXTS))
@@ -66,7 +68,7 @@ def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records:
         of_none = f"SELECT c FROM {prediction.table} WHERE r = c AND {write_no_cluster(prediction)}"
         own = {id for (id,) in database.rows(of_none)}
         several = {id: size for id, size in several.items() if id not in own}
-    refuse_nulls(f"cluster ids of the prediction{whose}", several, records, Remedy.SCANNED_ANY_ID)
+    refuse_nulls(f"cluster ids of the prediction{whose}", several, records, ANY_ID)
 
 
 def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int) -> None:
@@ -98,7 +100,7 @@ def refuse_rounded(prediction: Prediction, key: str, column: str, what: str) -> 
     )
     rounded = [text for (text,) in rows if re.search(ROUNDED, text)]
     said = f"{what} ids of the prediction: {{n}} ids are numbers that a spreadsheet rounded, such as"
-    refuse_cases(rounded, said, ": export them as text", Remedy.SCANNED_ANY_ID)
+    refuse_cases(rounded, said, ": export them as text", ANY_ID)
 
 
 def write_blank(prediction: Prediction) -> str:

@@ -221,9 +221,22 @@ class DuckTable(Database):
                     raise
             return running.result()
         except duckdb.PermissionException as error:
-            raise DataError(f"a view reads a file of its own: {legible(error)}", Remedy.VIEW) from error
+            raise DataError(
+                f"a view reads a file of its own: {legible(error)}",
+                Remedy(
+                    "if you trust the database, let it, or make a table of its view",
+                    "DatabaseTable(path, table, reads_files=True)",
+                ),
+            ) from error
         except duckdb.OutOfMemoryException as error:
-            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}", Remedy.MEMORY) from error
+            raise DataError(
+                f"DuckDB cannot scan the prediction: {legible(error)}",
+                Remedy(
+                    "allow it more, or fewer threads in Python",
+                    "DuckDB(memory_limit='8GB')",
+                    "--memory-limit 8GB",
+                ),
+            ) from error
         except duckdb.Error as error:
             raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
 

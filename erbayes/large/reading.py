@@ -186,7 +186,10 @@ def _choose_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...], near: Near | None
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters, by what is said, by the other file and by values."""
-    columns, remedy = database.columns(), Remedy.SCANNED_COLUMNS
+    columns, remedy = (
+        database.columns(),
+        Remedy("name them", "Columns(record=..., cluster=...)", "--record, --cluster"),
+    )
     said = [c for c in (record, cluster) if c is not None]
     refuse_names([*said, *others], columns or [*said, *others], "the prediction", dict.fromkeys(said, remedy))
     if record is not None and cluster is not None:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, Remedy, need
+from .._internal import remedies
+from .._internal.errors import DataError, need
 from .._internal.policies import Missing
 from ..units.columns import find_near
 from ..units.frame import FrameFacts
@@ -253,7 +254,7 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
         if first.rows != other.rows:
             raise DataError(
                 f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
-                Remedy.DIFFERING,
+                remedies.DIFFERING,
             )
         if not first.ids.equals(other.ids):
             raise DataError(
@@ -332,7 +333,7 @@ def _count(first: _Side, second: _Side) -> Overlap:
         raise DataError(
             f"{first.name!r} and {second.name!r} cover different records, {rows:,} and "
             f"{second.units.rows:,}, of which {int(records):,} are in both",
-            Remedy.DIFFERING,
+            remedies.DIFFERING,
         )
     different = [np.flatnonzero((side == x) & (alone > 0)) for x in (0, 1)]
     one, other = ((size[at], alone[at] / 2) for at in different)

@@ -84,7 +84,10 @@ class Statistic:
         """Refuse rows without the features of the statistic's terms."""
         if lacking := [name for name in self.features if name not in rows.columns]:
             said = f"{self.name} needs {head(lacking)}, and the features are "
-            raise DataError(f"{said}{head(rows.columns, 20)}", Remedy.FEATURE)
+            raise DataError(
+                f"{said}{head(rows.columns, 20)}",
+                Remedy("name it", "features={'span': ('year', 'range')}", "--feature span=year:range"),
+            )
 
     def fit(self, rows: pd.DataFrame) -> Statistic:
         """Return the statistic as all rows of a population mean it, refusing rows without its terms."""

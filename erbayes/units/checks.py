@@ -9,6 +9,7 @@ from math import log
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .clustering import Clustering
@@ -69,8 +70,8 @@ def refuse_edges(
     entity = labels.codes
     of_entity = position_in_labels(labels, labels.clusters)[entity]
     for what, remedy, namesake, group, known, namesake_known, sizes in (
-        ("prediction", Remedy.LINKS, named, cluster, entity, np.append(entity, -1)[named], labels.sizes),
-        ("labels", Remedy.ANSWERS, of_entity, entity, cluster, entity_cluster[entity], size),
+        ("prediction", remedies.LINKS, named, cluster, entity, np.append(entity, -1)[named], labels.sizes),
+        ("labels", remedies.ANSWERS, of_entity, entity, cluster, entity_cluster[entity], size),
     ):
         namesake_group = np.append(group, -1)[namesake]  # a namesake of -1 finds the -1 that is appended
         rows = (cluster >= 0) & (namesake != np.arange(len(cluster)))
@@ -110,17 +111,17 @@ def describe_missing(
     labels: Clustering,
     missed: BoolArray,
     *reasons: str,
-    remedies: Sequence[Remedy] = (),
+    ways: Sequence[Remedy] = (),
     complete: bool = True,
 ) -> DataError:
     """Return the error for labelled records that are missing in a prediction, with their `reasons`."""
     said = _count_missing(labels, missed)
     if not complete:
-        return DataError("; ".join([said, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
+        return DataError("; ".join([said, UNPAIRED, *reasons]), *ways, remedies.LISTED, remedies.UNLINKED)
     if missed.mean() < NEARLY_ALL:
-        return DataError("; ".join([said, *reasons]), *remedies, Remedy.MISSING)
+        return DataError("; ".join([said, *reasons]), *ways, remedies.MISSING)
     question = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([said, *(reasons or [question])]), *remedies)
+    return DataError("; ".join([said, *(reasons or [question])]), *ways)
 
 
 def _count_missing(labels: Clustering, missed: BoolArray) -> str:
@@ -164,7 +165,7 @@ def explain_missing(prediction: Clustering, labels: Clustering, missed: BoolArra
             f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
             "of the labels in the other order?"
         )
-    remedies = [Remedy.ORDER] if reasons else []
+    ways = [remedies.ORDER] if reasons else []
     if len(labels.records) > len(records):
         reasons.append(
             f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
@@ -174,4 +175,4 @@ def explain_missing(prediction: Clustering, labels: Clustering, missed: BoolArra
     is_index = records.equals(counted) or records.equals(counted.astype("str"))
     if is_index and len(records) and 2 * len(unmatched) >= len(missed):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return describe_missing(labels, missed, *reasons, remedies=remedies, complete=prediction.complete)
+    return describe_missing(labels, missed, *reasons, ways=ways, complete=prediction.complete)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import need_table
@@ -17,6 +18,15 @@ from .columns import read_prediction, read_records
 from .ids import are_listed, as_index, find_nulls, ids, kind, list_null_ids, refuse_no_records
 from .looks import refuse_blanks, refuse_lost_digits, refuse_word_for_none
 from .reading import Named, Near, Reading, explain_repeats, to_links_table
+
+BLANK = Remedy(
+    "fill them in, or leave these rows out",
+    "clusters.fillna(records)",
+    "erbayes clusters FILE --blank own or omit",
+)
+"""What to do about records without a cluster."""
+UNLABELLED = Remedy("label these records, or leave out their entities whole")
+"""What to do about labelled records without an entity, of which nobody knows whether it is their own."""
 
 
 def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:
@@ -61,7 +71,7 @@ def _refuse_unclustered(clustering: Clustering, what: str) -> None:
         named = np.flatnonzero(records.isin(list(nulls)))
         cluster = clusters[clustering.codes[named]]
         nulls = {id: size for id, size in nulls.items() if id not in cluster[cluster == records[named]]}
-    refuse_nulls(f"cluster ids of the {what}", nulls, len(records), Remedy.ANY_ID)
+    refuse_nulls(f"cluster ids of the {what}", nulls, len(records), remedies.ANY_ID)
 
 
 def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
@@ -230,7 +240,10 @@ class Clustering:
         blank = pd.isna(cluster)
         if missing := int(np.count_nonzero(blank)):
             said = f"cluster ids of the {what}: {missing:,} of {len(records):,} are missing, the first in row"
-            raise DataError(f"{said} {int(np.argmax(blank)) + 1:,} of the data", Remedy.BLANK)
+            raise DataError(
+                f"{said} {int(np.argmax(blank)) + 1:,} of the data",
+                UNLABELLED if what.endswith("labels") else BLANK,
+            )
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
         clustering = cls(records, codes, clusters)
         if not any_id:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, Remedy, Way, head
+from .._internal import remedies
+from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JUDGED, NAMES, find_known, plain
 from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
 from .evidence import HALF, ColumnFacts
@@ -61,9 +62,10 @@ def read_prediction(
         If no reading is possible, or two that give other clusters.
     """
     refuse_numbers(list(table.columns), what)
-    remedy = Remedy.SCORE if named.links else Remedy.COLUMNS
-    remedies = dict.fromkeys(named.columns, remedy)
-    refuse_names(named.columns, list(table.columns), f"the table of the {what}", remedies)
+    remedy = remedies.SCORED if named.links else remedies.COLUMNS
+    refuse_names(
+        named.columns, list(table.columns), f"the table of the {what}", dict.fromkeys(named.columns, remedy)
+    )
     if nested := [c for c in named.columns if not has_plain_values(table[c])]:
         raise DataError(f"the {what}: {head(nested)} has lists or other objects, and no ids or numbers")
     evidence = ColumnFacts(table, named, near, groups, what)
@@ -208,9 +210,12 @@ def _ask_of_records(e: ColumnFacts, pool: Sequence[Any], groups: Sequence[Any], 
     for x, y in pairwise(found):
         if not found[x].equals(found[y]):
             said = f"{e.what}: records are {x!r} or {y!r}, which both have ids of the other file"
-            ways = [Way(f"if {a!r}", f"leave out {b!r}", f"--record {a}") for a, b in ((x, y), (y, x))]
-            more, remedies = _say_judging(e)
-            raise DataError(said + more, *ways, *remedies)
+            ways = [
+                Remedy(f"if {a!r}", f"table.drop(columns={b!r})", f"--record {a}")
+                for a, b in ((x, y), (y, x))
+            ]
+            more, pairs = _say_judging(e)
+            raise DataError(said + more, *ways, *pairs)
 
 
 def ask_of_answers(e: ColumnFacts, record: Any, cluster: Any) -> None:
@@ -221,7 +226,7 @@ def ask_of_answers(e: ColumnFacts, record: Any, cluster: Any) -> None:
         answers = e.answers(column, *([] if find_known([column], "answer") else [JUDGED]))
         if answers is not None and 0 < answers.mean() < 1:
             no = f"{int((~answers).sum()):,} of {len(answers):,} rows say no in {column!r}"
-            way = Way("if they are", f"table[[{record!r}, {cluster!r}]]", f"FILE:{record},{cluster}")
+            way = Remedy("if they are", f"table[[{record!r}, {cluster!r}]]", f"FILE:{record},{cluster}")
             raise DataError(f"{e.what}: {no}: are they in their clusters?", way)
 
 
@@ -360,20 +365,20 @@ def explain_columns(e: ColumnFacts) -> DataError:
     shown = f"{table} has {head(columns, 20)}"
     if e.named.links is False and ends:
         said = f"{shown}: {head([ends[0].left, ends[0].right])} look like both records of a link"
-        return DataError(said, Remedy.COLUMNS, make_pairs_remedy(e.what))
+        return DataError(said, remedies.COLUMNS, make_pairs_remedy(e.what))
     if e.named.links is True:
-        return DataError(f"{shown}: it is not clear which have both records of a link", Remedy.SCORED)
+        return DataError(f"{shown}: it is not clear which have both records of a link", remedies.SCORED)
     free = [c for c in columns if c not in (*e.clusters, *e.sources)]
     repeated = [c for c in free if not e.is_unique(c)] if e.clusters else []
     for source, id in ((a, b) for a in free for b in repeated if a != b and len(e.words(a)) > 1):
         if not e.table.duplicated([source, id]).any():  # what makes ids unique may be their source
             rename = f"table.rename(columns={{{source!r}: 'source'}})"
-            way = Way("if that is their source", rename, f"FILE:{source}+{id},{e.clusters[0]}")
+            way = Remedy("if that is their source", rename, f"FILE:{source}+{id},{e.clusters[0]}")
             return DataError(f"{e.what}: ids {id!r} repeat, and are unique inside {source!r}", way)
     record = _pick_among(e, free, e.clusters)
     others = e.clusters or [c for c in free if c != record]
     if record is not None and len(others) == 1:
         return explain_repeats(e.table[record], e.table[others[0]], e.what, bool(e.clusters))
-    which, (more, remedies) = "record" if e.clusters else e.groups, _say_judging(e)
+    which, (more, ways) = "record" if e.clusters else e.groups, _say_judging(e)
     said = f"{table} has {len(columns)} columns, {head(columns, 20)}, and it is not clear which is the"
-    return DataError(f"{said} {which}{more}", Remedy.COLUMNS, *remedies)
+    return DataError(f"{said} {which}{more}", remedies.COLUMNS, *ways)

@@ -73,7 +73,13 @@ class Edges:
         """Refuse thresholds in [0, 1] that may be of a probability or of a weight."""
         if self.unsure and len(values) and all(0 <= value <= 1 for value in values):
             said = f"thresholds such as {head(list(values))} may be of a probability or of a weight"
-            raise DataError(f"{said}, which the edges have both", Remedy.WHICH_SCORE)
+            raise DataError(
+                f"{said}, which the edges have both",
+                *(
+                    Remedy("say which", f"score={name!r}", f"--score {name}")
+                    for name in ("match_probability", "match_weight")
+                ),
+            )
 
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .._internal import remedies
 from .._internal.arrays import EXACT, FloatArray, IntArray
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_cases
 from .._internal.tables import need_table, refuse_names
@@ -152,7 +153,10 @@ class Attributes:
         if table is None and not columns:
             return nothing
         if table is None:
-            raise DataError(f"no table has the columns {head([*columns])}", Remedy.ATTRIBUTES)
+            raise DataError(
+                f"no table has the columns {head([*columns])}",
+                Remedy("name it", "attributes=table", "--attributes TABLE"),
+            )
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*columns], list(frame.columns), "the table of attributes")
         key = find_record(frame, Near({records.name: records}), "the table of attributes")
@@ -244,7 +248,7 @@ class Featured:
         at = look_up(prediction.records, records)
         if (at < 0).any():
             said = f"{int((at < 0).sum()):,} labelled records are not in the prediction"
-            raise DataError(said, Remedy.LEAVE_OUT)
+            raise DataError(said, remedies.LEAVE_OUT)
         entity, _ = pd.factorize(labels.codes[look_up(labels.records, records, "labels")])
         of_cluster = prediction.codes, len(prediction.clusters)
         labelled, of_entity = table.take(at), (entity, int(entity.max()) + 1)

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
+from .._internal.errors import DataError, NotIdentified, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
 from .columns import find_record
@@ -58,7 +59,7 @@ class Variable:
             frame = need_table(groups, f"{said} {of.value}")
             if len(frame.columns) != 2:
                 columns = f"{len(frame.columns)} columns, {head(frame.columns, 20)}"
-                raise DataError(f"the table of groups has {columns}, instead of 2", Remedy.COLUMNS)
+                raise DataError(f"the table of groups has {columns}, instead of 2", remedies.COLUMNS)
             key = find_record(frame, None if listed is None else Near({None: listed}), "the table of groups")
             keys, column = pd.Index(frame[key]), frame.drop(columns=key).iloc[:, 0]
             what = name or str(column.name)

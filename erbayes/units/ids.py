@@ -13,8 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._internal import remedies
 from .._internal.arrays import EXACT, BoolArray
-from .._internal.errors import DataError, Remedy, refuse_cases
+from .._internal.errors import DataError, refuse_cases
 from .._internal.tables import is_whole_decimal
 
 CAST = (-(2**63), -(2**31))
@@ -92,7 +93,7 @@ def _refuse_rounded(index: pd.Index, what: str) -> None:
         if pc.any(pc.match_substring(texts, "E+", ignore_case=True)).as_py():
             rounded = index[np.asarray(pc.match_substring_regex(texts, ROUNDED))]
             said = f"{what}: {{n}} of {len(index):,} are numbers that a spreadsheet rounded, such as"
-            refuse_cases(rounded, said, ": export them as text", Remedy.ANY_ID)
+            refuse_cases(rounded, said, ": export them as text", remedies.ANY_ID)
 
 
 def _describe_other_kind(index: pd.Index) -> str:
@@ -153,7 +154,7 @@ def refuse_no_records(distinct: pd.Index, what: str) -> None:
     if len(distinct):
         none = list_null_ids(kind(distinct)).difference([*DIGITS, "0"], sort=False)
         said = f"{what}: {{n}} of {len(distinct):,} ids stand for no record, and would join all that have it:"
-        refuse_cases(distinct[are_listed(distinct, none)], said, "", Remedy.ANY_ID)
+        refuse_cases(distinct[are_listed(distinct, none)], said, "", remedies.ANY_ID)
 
 
 def find_nulls(sizes: Mapping[Any, int]) -> dict[Any, int]:

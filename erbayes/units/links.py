@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import BoolArray
-from .._internal.errors import DataError, Remedy, Way, head
+from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import DISTANCE, JOIN, JUDGED, NAMES, PLAIN, find_known, plain
 from .evidence import HALF, HEAD, ColumnFacts, plain_word
 from .facts import ColumnPair, pair_columns
@@ -106,7 +107,14 @@ class LinkReader:
         elif not e.named.one_list and not (near and near.whole) and one.isin(other).any():
             if pair.of_two or (e.table[left] == e.table[right]).any():
                 said = f"{e.what}: {left!r} and {right!r} share ids, which are of one list, or of two tables"
-                raise DataError(f"{said} that both count from 0", Remedy.WHICH_LIST)
+                raise DataError(
+                    f"{said} that both count from 0",
+                    Remedy("list all records if they are of one list", "records=ids", "--records FILE"),
+                    Remedy(
+                        "or, if they are of two tables, give the table of each id in a column, such as "
+                        "source_l and source_r"
+                    ),
+                )
         return readings
 
     def decide(self, left: Any, right: Any) -> list[Deciding]:
@@ -134,7 +142,7 @@ class LinkReader:
             raise DataError(
                 f"{e.what}: is each row a link, or is {head([*loose, *answers])} a score or an answer?",
                 *(self._name(c, left, right) for c in [*loose, *answers][:2]),
-                Way("or, if each is", f"table[[{left!r}, {right!r}]]", f"FILE:{left},{right} --edges"),
+                Remedy("or, if each is", f"table[[{left!r}, {right!r}]]", f"FILE:{left},{right} --edges"),
             )
         if not scores:
             return [(c, None, e.answers(c)) for c in answers] or [(None, None, None)]
@@ -142,11 +150,11 @@ class LinkReader:
             said_so = f"{e.what}: {scores[0]!r} is a distance by its name, and scores are larger for likelier"
             column = f"table.assign(score=-table[{scores[0]!r}])"
             raise DataError(
-                f"{said_so} links", Way("take its negative", column, f"FILE:{left},{right},score@-X")
+                f"{said_so} links", Remedy("take its negative", column, f"FILE:{left},{right},score@-X")
             )
         if threshold is None:
             said_so = f"{e.what}: without a threshold, scores {scores[0]!r} of any size would be links"
-            raise DataError(said_so, Remedy.THRESHOLD)
+            raise DataError(said_so, remedies.THRESHOLD)
         return [(scores[0], threshold, None)] if threshold == SWEEP else self._cut(scores, answers, threshold)
 
     def _find_answers(self, rest: Sequence[Any], known: Sequence[Any], scores: Sequence[Any]) -> list[Any]:
@@ -176,7 +184,7 @@ class LinkReader:
             if 0 < threshold <= 1 and x.min() >= threshold and x.max() > 1:
                 said = f"{e.what}: scores {scores[0]!r} lie between {x.min():g} and {x.max():g}, all above"
                 said += f" {threshold:g}: is that a share, and scores are not?"
-                raise DataError(said, Remedy.THRESHOLD)
+                raise DataError(said, remedies.THRESHOLD)
         # a threshold above 1 is none of probabilities, and one up to 1 may be of either
         fitting = above if threshold > 1 and above else sorted(scores, key=lambda c: c in above)
         found: list[Deciding] = [(c, threshold, None) for c in fitting]
@@ -194,12 +202,12 @@ class LinkReader:
         e = self.evidence
         if e.named.threshold == SWEEP:
             said = f"the table of the {e.what} has {head(e.usable, 20)}: it is not clear which has the scores"
-            ways = [Way("say which", f"score={c!r}", f"FILE:{left},{right},{c}") for c in loose[:3]]
-            return DataError(said, *ways, *([] if ways else [Remedy.SCORED]))
+            ways = [Remedy("say which", f"score={c!r}", f"FILE:{left},{right},{c}") for c in loose[:3]]
+            return DataError(said, *ways, *([] if ways else [remedies.SCORED]))
         said = f"{e.what}: a threshold of {e.named.threshold:g} needs the column of scores; there is"
         said += f" {head(rest, 20) or 'none'}"
         ways = [self._name(c, left, right) for c in loose[:3]]
-        return DataError(said, *ways, *([] if ways else [Remedy.SCORE]))
+        return DataError(said, *ways, *([] if ways else [remedies.SCORED]))
 
     def _refuse_answers(self, columns: Iterable[Any], left: Any, right: Any) -> None:
         """Refuse a column of answers that has other words than those for yes and no."""
@@ -210,17 +218,17 @@ class LinkReader:
                 said = f"{self.evidence.what}: answers {column!r} must be 1 or 0, yes or no, not such as"
                 raise DataError(f"{said} {head(other or words)}", self._name(column, left, right))
 
-    def _name(self, column: Any, left: Any, right: Any) -> Way:
+    def _name(self, column: Any, left: Any, right: Any) -> Remedy:
         """Return how to say that a column decides which rows are links."""
         e, file = self.evidence, f"FILE:{left},{right},{column}"
         if e.answers(column) is not None:
-            return Way("say which", f"score={column!r}", file)
+            return Remedy("say which", f"score={column!r}", file)
         if e.numbers(column) is not None or not e.words(column):
             said = "say which, with the least score of a link"
-            return Way(said, f"score={column!r}, threshold=x", f"{file}@X")
+            return Remedy(said, f"score={column!r}, threshold=x", f"{file}@X")
         word = str(e.distinct(column)[0])
         chosen = f"table[table[{column!r}] == {word!r}][[{left!r}, {right!r}]]"
-        return Way("say which word is a link", chosen, f"{file}={word}")
+        return Remedy("say which word is a link", chosen, f"{file}={word}")
 
 
 def split_lists(e: ColumnFacts, cells: Any, records: Any) -> list[list[str]]:

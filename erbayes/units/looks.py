@@ -10,8 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._internal import remedies
 from .._internal.arrays import EXACT, IntArray
-from .._internal.errors import DataError, Remedy, Way, refuse_cases
+from .._internal.errors import DataError, Remedy, refuse_cases
 from .._internal.known_columns import find_known
 
 CHANCE_BITS = 12
@@ -55,7 +56,9 @@ def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
         said = (
             f"{what}: {{n}} of {len(numbers):,} numbers have lost digits, as floats do from 2**53 on, such as"
         )
-        refuse_cases(pd.Index(large), said, ": write them again as text where they come from", Remedy.ANY_ID)
+        refuse_cases(
+            pd.Index(large), said, ": write them again as text where they come from", remedies.ANY_ID
+        )
 
 
 def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None) -> None:
@@ -70,11 +73,11 @@ def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None
             stripped = pd.Index(bare.to_pandas())
             twice = distinct[stripped.duplicated(keep=False) & trimmed]
             twice = twice if records is None else twice[~twice.isin(records)]
-            remove = Way("remove them", "ids.str.strip()", "--strip")
+            remove = Remedy("remove them", "ids.str.strip()", "--strip")
             said = (
                 f"{what}: {{n}} of {len(distinct):,} are there without the blanks at their ends too, such as"
             )
-            refuse_cases(twice, said, "", remove, Remedy.ANY_ID)
+            refuse_cases(twice, said, "", remove, remedies.ANY_ID)
 
 
 def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index, what: str) -> None:
@@ -92,10 +95,10 @@ def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index,
             raise DataError(
                 f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a "
                 "number: is it a word for records without a match?",
-                Way(
+                Remedy(
                     "give each of these records a cluster of its own",
                     f"clusters.mask(clusters == {word!r}, records)",
                     f"--alone {word}",
                 ),
-                Remedy.ANY_ID,
+                remedies.ANY_ID,
             )

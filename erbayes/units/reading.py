@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import EXACT, BoolArray, FloatArray, label_components
-from .._internal.errors import DataError, Remedy, Way, head
+from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JOIN
 from .._internal.tables import need_table
 from .facts import join_source, read_numbers
@@ -177,16 +178,18 @@ class Reading:
         return pd.Series(label_components(codes[:E][on], codes[E : 2 * E][on], len(records)), records)
 
     @property
-    def remedy(self) -> Way:
+    def remedy(self) -> Remedy:
         """Return how to say that this reading is meant, by all of its columns."""
         names = [*self.ids, *([] if self.other is None else [self.other])]
         columns, file = ", ".join(map(repr, names)), f"FILE:{','.join(map(str, names))}"
         if not self.of_links:
-            return Way("if rows are records", f"table[[{columns}]]", file)
+            return Remedy("if rows are records", f"table[[{columns}]]", file)
         if self.other is None:
-            return Way("if rows are links", f"Clustering.from_pairs(table[[{columns}]])", f"{file} --edges")
+            return Remedy(
+                "if rows are links", f"Clustering.from_pairs(table[[{columns}]])", f"{file} --edges"
+            )
         at = "" if self.threshold is None else f"@{self.threshold:g}"
-        return Way(f"if links are by {self.other!r}", f"score={self.other!r}", f"{file}{at}")
+        return Remedy(f"if links are by {self.other!r}", f"score={self.other!r}", f"{file}{at}")
 
     def in_words(self) -> str:
         """Return the columns that were taken, in words."""
@@ -245,7 +248,7 @@ def explain_repeats(record: pd.Series, cluster: pd.Series, what: str, named: boo
         return DataError(f"{said}, as in pairs of records", make_pairs_remedy(what))
     if not named and len(clusters) == len(codes):
         said += "; no cluster id is, as if the columns were in the other order"
-        return DataError(said, Remedy.ORDER, make_pairs_remedy(what))
+        return DataError(said, remedies.ORDER, make_pairs_remedy(what))
     rows = rows.drop_duplicates()
     one = rows["record"][rows["record"].duplicated()].iloc[:1]
     both = clusters[rows["code"][rows["record"].isin(one)]]
@@ -256,4 +259,4 @@ def explain_repeats(record: pd.Series, cluster: pd.Series, what: str, named: boo
 
 def make_pairs_remedy(what: str) -> Remedy:
     """Remedy for pairs of records instead of memberships."""
-    return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
+    return remedies.ANSWERS if what == "labels" else remedies.LINKS

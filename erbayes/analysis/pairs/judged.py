@@ -183,7 +183,17 @@ class _Judged(Pictured):
             f"stand for {weight[0]:,.0f} pairs each in the band that ends at {self.floors[right[0]]:g}: one "
             "wrong answer there decides recall"
         )
-        return [Sentence(said, Grade.CAUTION, Remedy.BANDS)]
+        return [
+            Sentence(
+                said,
+                Grade.CAUTION,
+                Remedy(
+                    "look at these answers again, or draw pairs of bands that end higher",
+                    "pairs.draw_pairs(..., bands=[...])",
+                    "or of a file without the lowest scores",
+                ),
+            )
+        ]
 
     def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
         """Return the bands at each threshold, which may split one of them."""

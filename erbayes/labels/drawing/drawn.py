@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..._internal import remedies
 from ..._internal.arrays import BoolArray
 from ..._internal.errors import (
     PACKAGE,
     Alarm,
     DataError,
     Grade,
-    Remedy,
     Sentence,
     need,
     need_object,
@@ -236,7 +236,7 @@ class RecordDraws:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {fingerprint}, not "
                 f"{self.fingerprint}",
-                *([] if self.of_clusters else [Remedy.DRAWN_FROM]),
+                *([] if self.of_clusters else [remedies.DRAWN_FROM]),
             )
 
     def is_from(self, prediction: Any) -> bool:
@@ -440,7 +440,7 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
         if len(changed):
             raise change(changed)
         if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
-            warnings.warn(Sentence(str(heap), Grade.NOTE, Remedy.LOOK), Alarm, skip_file_prefixes=PACKAGE)
+            warnings.warn(Sentence(str(heap), Grade.NOTE, remedies.LOOK), Alarm, skip_file_prefixes=PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)

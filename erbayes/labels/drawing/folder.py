@@ -333,7 +333,8 @@ def refuse_folder(path: Path, replace: bool) -> None:
         )
     if (names := _list_answered(path)) and not replace:
         raise DataError(
-            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.REPLACE
+            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder",
+            Remedy("or replace them, and they are lost", "replace=True", "--replace"),
         )
 
 

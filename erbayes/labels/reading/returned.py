@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..._internal import remedies
 from ..._internal.errors import DataError, Remedy, head, member, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.nearest import Nearest
@@ -102,7 +103,13 @@ class Labels(Nearest):
             where, _, task, record, _ = wrong.iloc[0]
             places = [text for text in (where, f"task {task}" if task else "", str(record)) if text]
             what = f"{describe_counts(wrong['fault'])}; such as {', '.join(places)}"
-            raise DataError(f"{self.folder.path}: {what}", Remedy.DECIDE)
+            raise DataError(
+                f"{self.folder.path}: {what}",
+                Remedy(
+                    "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once "
+                    "by Labels.disputed() (--decide)"
+                ),
+            )
         if not len(self.stars.answers):
             what = "drawn predicted cluster" if self.of_clusters else "task"
             raise DataError(f"{self.folder.path}: no {what} has a complete answer yet")
@@ -350,7 +357,7 @@ class Labels(Nearest):
             predicted = labels.index.isin(source.look_up(labels.index)["record"])
         if missing is Missing.ERROR:
             absent = labels.index[~predicted]
-            refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
+            refuse_cases(absent, "labelled records are not in the prediction", "", remedies.MISSING)
         if missing is Missing.OMIT:
             if isinstance(prediction, Clustering):
                 refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)

@@ -1,0 +1,76 @@
+"""Remedies that several rooms name. One that a single place names is written there."""
+
+from __future__ import annotations
+
+from .errors import Remedy
+
+MISSING = Remedy(
+    'choose a policy to go on ("omit", "singleton" or "together")', 'missing="omit"', "--missing omit"
+)
+DIFFERING = Remedy("compare them on the records that they share", 'missing="common"', "--missing common")
+LEAVE_OUT = Remedy("leave them out", 'missing="omit"', "--missing omit")
+LISTED = Remedy("list all records", "records=ids", "--records FILE")
+UNLINKED = Remedy(
+    "or, if records in no pair are known to be linked to nothing",
+    'missing="singleton"',
+    "--missing singleton",
+)
+ALL_RECORDS = Remedy(
+    "give the prediction all records, by records=ids (--records) if it is made of edges, or count these as "
+    "clusters of their own",
+    'missing="singleton"',
+    "--missing singleton",
+)
+COLUMNS = Remedy("choose two", "table[['record', 'cluster']]", "FILE:RECORD,CLUSTER")
+ORDER = Remedy("if columns are in the other order", "table[['record', 'cluster']]", "FILE:RECORD,CLUSTER")
+SCORED = Remedy(
+    "choose two columns of ids and one of scores",
+    "table[['left', 'right', 'score']]",
+    "FILE:LEFT,RIGHT,SCORE",
+)
+LINKS = Remedy("if rows are links between records", "Clustering.from_pairs(table)", "FILE --edges")
+ANSWERS = Remedy(
+    "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and of a "
+    "list of true pairs erbayes.Clustering.from_pairs"
+)
+THRESHOLD = Remedy("give the least score of a link", "threshold=x", "--threshold X")
+ANY_ID = Remedy("or, if a real cluster has it", "Clustering.of(memberships, any_id=True)", "--any-id")
+DRAWN_FROM = Remedy(
+    "to judge another prediction of the records, name the one drawn from",
+    "Labels.design(drawn_from=...)",
+    "--drawn-from",
+)
+LOOK = Remedy(
+    "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
+    "records, and say of how many",
+    "Sample(..., looks=Looks(found, of=5))",
+    "--looks FOUND/5",
+)
+RECORDS = Remedy("or draw records instead of entities, which reach large ones (erbayes draw)")
+MORE = Remedy("label more draws (of a folder: erbayes draw --more N FOLDER)")
+DISTINCT = Remedy(
+    "if repeats were dropped, the design is DistinctEntities(n) (--design distinct-entities --draws); if "
+    "records were drawn without replacement, list the entity of every draw in draws= (--drawn), with "
+    "population= (--population)"
+)
+MORE_RECORDS = Remedy(
+    "if they were drawn from more records, pass their number, records=, or count each draw: repeats=True"
+)
+EVERY_DRAW = Remedy(
+    "if repeats were dropped, list the unit of every draw in draws= (--drawn); if units were drawn without "
+    "replacement, the design is KnownInclusion"
+)
+INFLUENCE = Remedy(
+    "few units carry the estimate, see influence() (erbayes report), and report the jackknife's intervals as "
+    "well"
+)
+SIZE_MODEL = Remedy(
+    "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize, or the part of a "
+    "folder's draws that is of uniform records",
+    "Labels.uniform()",
+    "--design uniform-records",
+)
+COVER = Remedy(
+    "give these records clusters of their own in it or, if none of them is labelled, leave them out",
+    "frame=the second clustering",
+)
