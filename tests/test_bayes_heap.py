@@ -151,6 +151,53 @@ def test_common_links_stay_and_recall_is_coherent(fitted):
         assert fit.apply([R]).values[..., 0] == pytest.approx(common / true)
 
 
+def test_totals_under_a_cap_by_plain_loops(fitted):
+    fit = fitted[5]
+    capped, units, data = fit.capped, fit.evidence.units, fit.evidence.data
+    terms = {
+        m.columns.ENTITIES: lambda n, s: n / s,
+        m.columns.TRUE_LINKS: lambda n, s: n * (s - 1) / 2,
+        m.columns.B3_RECALL: lambda n, s: n * n / s,
+        m.columns.TRUE_SINGLETONS: lambda n, s: float(s == 1),
+    }
+    kept = fit.by_size["kept"]
+    for draw in [(0, 0), (1, 7), (3, 99)]:
+        entities = [(s, k) for s, k in zip(capped.size, capped.number[capped.chosen[draw]], strict=True) if k]
+        assert entities and min(s for s, _ in entities) > CAP
+        cut = [(k, [CAP] * int(s // CAP) + [s % CAP] * bool(s % CAP), s) for s, k in entities]
+        assert all(sum(pieces) == s for _, pieces, s in cut)
+        small = [(s, k, r) for s, k, r in zip(fit.size, fit.population.number[draw], kept[draw], strict=True)]
+        small = [each for each in small if each[0] < 0.9 * CAP]
+        near = units.size >= 0.9 * CAP
+        above = max(sum(s * k for s, k in entities), units.size[near].sum())
+        rest = data["records"] - above - units.size[~near].sum()
+        assert rest > 0
+        rest /= sum(s * k for s, k, _ in small)
+        for column, term in terms.items():
+            found = sum(k * sum(term(n, s) for n in pieces) for k, pieces, s in cut)
+            below = 0.0
+            for s, k, r in small:
+                # of the records of an entity, B-cubed recall is that of the links of each, and of itself
+                of_one = 1 + (s - 1) * r if column == m.columns.B3_RECALL else term(s, s)
+                below += rest * k * of_one
+            value = units.column(column)
+            total = max(found, value[near].sum()) + below + value[~near].sum()
+            assert fit.total(column)[draw] == pytest.approx(total, rel=1e-9)
+
+
+def test_what_depends_on_no_true_size_is_as_before_and_the_rest_has_both_readings(fitted):
+    for fit in (fitted[None], fitted[5]):
+        before, cut = replace(fit, capped=None), fit.capped.cut
+        for metric in fit.metrics:
+            same = fit.apply([metric]).values[..., 0] == before.apply([metric]).values[..., 0]
+            assert same[~cut].all()
+            assert same.all() if metric is P else same[cut].mean() < 0.1
+            assert (fit.estimate([metric]).origin == (MIXED,)) == (metric is not P)
+        shares = fit.apply([m.b3_recall, m.singleton_share, R]).values
+        assert shares.min() >= 0 and shares.max() <= 1
+    assert fitted[5].estimate([m.cluster_recall]).origin == ("",)
+
+
 def test_the_fit_says_which_reading_its_draws_have(fitted):
     (said,) = fitted[None].alarms
     assert said.grade is Grade.CAUTION and said.remedies == (remedies.LOOK, remedies.RECORDS)

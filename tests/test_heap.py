@@ -221,7 +221,11 @@ def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
         "Beta-Gamma intervals of pairwise-recall do not allow" in alarm
         or "intervals of pairwise-recall do" in alarm
     )
-    assert not raised(sample(), [P, m.b3_recall])
+    assert not raised(sample(), [P, m.b3_precision])
+    assert (
+        "intervals of b3-recall, cluster-recall do not"
+        in raised(sample(), [P, m.b3_recall, m.cluster_recall])[0]
+    )
     assert "pairwise-f1" in raised(sample(), [m.pairwise_f1])[0]
     table = fit_sample(sample(), [P, R]).estimates.table()
     assert raised(sample(), printed=table) and not raised(sample(), printed=table.assign(kind=f"{MIXED} HDI"))
@@ -331,3 +335,30 @@ def test_the_shell_takes_looks(folder, tmp_path):
     assert "120 of the predicted clusters" in Path("report.html").read_text(encoding="utf-8")
     shown = run("report", *args, "--looks", "0/5", "-o", "report.html")
     assert "120 of the predicted clusters" not in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_metrics_depend_on_true_size_where_the_same_pieces_make_other_entities():
+    """A census of two truths: each piece is an entity, or two or three pieces of different clusters are one."""
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(2, 8, 60)
+    record_cluster = np.repeat(np.arange(60), sizes)
+    part = np.concatenate([np.arange(s) < rng.integers(1, s + 1) for s in sizes])
+    alone = pd.Series(record_cluster * 2 + part)
+    joined = (
+        rng.integers(25, size=60)[record_cluster] * 2 + part
+    )  # at most one piece of each cluster and part
+    values = []
+    for truth in (alone, pd.Series(joined)):
+        units = eb.measure(pd.Series(record_cluster), truth)
+        everybody = eb.Sample(units, eb.UniformClusters(population=truth.nunique()))
+        values.append(eb.estimate(everybody, metrics=m.ALL).estimate)
+    differ = ~np.isclose(*values, rtol=1e-9)
+    assert {metric.name: metric.depends_on_true_size for metric in m.ALL} == {
+        metric.name: bool(other) for metric, other in zip(m.ALL, differ, strict=True)
+    }
+    assert [metric.name for metric, other in zip(m.ALL, differ, strict=True) if not other] == [
+        "pairwise-precision",
+        "b3-precision",
+        "splits",
+        "muc-precision",
+    ]

@@ -48,7 +48,7 @@ from ..design.contract import SelectedBySize
 from ..design.records import draws_records
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
-from ..metrics.columns import RECORDS, TRUE_LINKS, Known
+from ..metrics.columns import RECORDS, Known
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ..metrics.totals import Totals, derivatives
@@ -454,7 +454,7 @@ def _list_heap_alarms(
 ) -> list[Sentence]:
     """Return the alarm of each design whose draws do not show what a heap in the predicted sizes is."""
     known = None if source.expansion.census else source.units.known
-    asked = any(TRUE_LINKS in m.columns for m in metrics) and chance_capped(source.looks) > 0
+    asked = any(m.depends_on_true_size for m in metrics) and chance_capped(source.looks) > 0
     if known is None or not asked or (heap := find_heap(known)) is None:
         return []
     told = f"{heap}, and draws of entities do not show which"

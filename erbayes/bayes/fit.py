@@ -17,7 +17,6 @@ from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, 
 from ..design.sample import Sample
 from ..engine.diagnostics import MIXED, out_of_balance
 from ..engine.known_clusters import ClosedForm
-from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     Metric,
@@ -69,8 +68,8 @@ class Fit(FittedByModel, FittedTree):
     parts : dict, part -> dict, model -> ParameterDraws
         Draws of each candidate model, before the parts are tied.
     capped : CappedReading or None
-        True links if the matcher cuts entities at a heap in the predicted sizes. None without such a heap, or
-        if draws of records show what it is.
+        The entities above a heap in the predicted sizes, if the matcher cuts them there. None without such a
+        heap, or if draws of records show what it is.
 
     Examples
     --------
@@ -213,7 +212,7 @@ class Fit(FittedByModel, FittedTree):
     def allows_cap(self, metrics: Sequence[Metric]) -> BoolArray:
         """Return which metrics have draws of both readings of a heap in the predicted sizes, (k,)."""
         likely = self.capped is not None and self.capped.chance > 0
-        return np.array([likely and TRUE_LINKS in m.columns for m in metrics], dtype=bool)
+        return np.array([likely and identifies(m) and m.depends_on_true_size for m in metrics], dtype=bool)
 
     @cached_property
     def alarms(self) -> list[Sentence]:

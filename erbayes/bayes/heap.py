@@ -1,4 +1,4 @@
-"""The reading of a heap in the predicted sizes as a cap: true links if the matcher cuts the entities there.
+"""The reading of a heap in the predicted sizes as a cap: the entities above it, if the matcher cuts them.
 
 Clusters of the heap are then full pieces of larger entities, whose sizes follow the distribution of the sizes
 below: clusters of s records are in proportion to s^-a exp(-b log2(s)²/2), a power law if b is 0, and near a
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..design.sample import Sample
-from ..metrics.columns import pairs
+from ..metrics.columns import Term
 from ..units.heap import Heap, Looks, chance_capped
 from ..units.units import KnownTotals
 from .data import Evidence
@@ -22,7 +22,7 @@ from .population import Populations
 SIMULATED = 1000
 """Sets of entities above a cap that are drawn, and then resampled for each posterior draw."""
 LARGE = 2000
-"""Entities of a set at most. Their links are scaled if the heap has pieces of more entities."""
+"""Entities of a set at most. Their numbers are scaled if the heap has pieces of more entities."""
 SIZES = 400
 """Sizes above a cap, equally spaced on a log scale."""
 BEND = 0.12
@@ -37,24 +37,37 @@ STREAM = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CappedReading:
-    """What metrics that count true links are if a matcher caps its clusters.
+    """The entities above a heap, from which all that depends on true sizes follows if a matcher caps there.
 
-    `chance`: probability of this reading; `cut`: posterior draws under it, (chain, draw); `true`: true links
-    of each population under it, (chain, draw).
+    `chance`: probability of this reading; `cut`: posterior draws under it, (chain, draw); `size`: records of
+    an entity above, (S,); `number`: entities of each size in sets of them, (SIMULATED, S); `chosen`: the set
+    of each posterior draw, (chain, draw).
     """
 
     heap: Heap
     looks: Looks | None
     chance: float
     cut: BoolArray
-    true: FloatArray
+    size: FloatArray
+    number: FloatArray
+    chosen: IntArray
 
     def __str__(self) -> str:
         looks = "" if self.looks is None else f". {self.looks}"
         return (
             f"{self.heap}{looks}. In {100 * self.chance:.0f} % of the posterior draws of recall, and of all "
-            "that counts true links, the matcher cuts them"
+            "that depends on the sizes of entities, the matcher cuts them"
         )
+
+    def total_above(self, term: Term) -> FloatArray:
+        """Return the sum of a term over the pieces of the entities above, (chain, draw).
+
+        One of s records is in as many full pieces as it has room for, and in a rest.
+        """
+        s, full = self.size, np.full(len(self.size), float(self.heap.size))
+        number, rest = np.divmod(s, full)
+        of_rest = np.where(rest > 0, term(np.maximum(rest, 1.0), s, np.maximum(rest, 1.0)), 0.0)
+        return np.asarray((self.number @ (number * term(full, s, full) + of_rest))[self.chosen])
 
 
 def read_as_capped(
@@ -66,16 +79,13 @@ def read_as_capped(
         return None
     rng, shape = np.random.default_rng([seed, STREAM]), population.true.shape
     chance = chance_capped(sample.looks)
-    above = _draw_entities_above(heap, known, evidence, population, rng)
-    small, size = evidence.grid.size < 0.9 * heap.size, evidence.entities.size
-    sampled = size < 0.9 * heap.size
-    below = population.number[..., small] @ pairs(evidence.grid.size[small]) + pairs(size[sampled]).sum()
-    true = below + np.maximum(rng.choice(above, shape), pairs(size[~sampled]).sum())
+    size, number, weight = _draw_entities_above(heap, known, evidence, population, rng)
+    chosen = rng.choice(SIMULATED, shape, p=weight)
     # of each chain the same share of draws, chosen by chance, so that chains agree
     rank = rng.random(shape).argsort(axis=1).argsort(axis=1)
     start = (rng.random() + np.arange(shape[0]) / shape[0]) % 1
     cut = rank < np.floor(chance * shape[1] + start)[:, None]
-    return CappedReading(heap, sample.looks, chance, cut, np.maximum(true, population.common))
+    return CappedReading(heap, sample.looks, chance, cut, size, number, chosen)
 
 
 def _draw_entities_above(
@@ -84,8 +94,8 @@ def _draw_entities_above(
     evidence: Evidence,
     population: Populations,
     rng: np.random.Generator,
-) -> FloatArray:
-    """Return the true links of sets of entities above a cap, (SIMULATED,), as often as they fit the sample.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return sizes above a cap, (S,), their numbers in sets of entities, (SIMULATED, S), and weights of sets.
 
     A set has about as many full pieces as the heap has clusters too many, and its weight is the binomial
     probability of the sampled entities above the cap. With only the share of the heap that looks find to go
@@ -104,16 +114,17 @@ def _draw_entities_above(
     # each entity has a full piece or more; row i is searched in [i, i + 1)
     number, row = min(int(pieces.max()), LARGE), np.arange(SIMULATED)[:, None]
     at = np.searchsorted((ends / ends[:, -1:] + row).ravel(), rng.random((SIMULATED, number)) + row)
-    drawn = s[np.minimum(at - row * len(s), len(s) - 1)]
-    reached = np.cumsum(drawn // heap.size, axis=1)
-    kept = reached - drawn // heap.size < pieces[:, None]
+    drawn = np.minimum(at - row * len(s), len(s) - 1)
+    full = s[drawn] // heap.size
+    reached = np.cumsum(full, axis=1)
+    kept = reached - full < pieces[:, None]
     scale = np.maximum(pieces / np.where(kept, reached, 0).max(axis=1), 1.0)
-    links = scale * np.where(kept, pairs(drawn), 0.0).sum(axis=1)
-    chance = np.where(kept, np.interp(drawn, bins, q) / selected, 0.0)
-    p = np.minimum(scale * chance.sum(axis=1), 0.999)
+    of_set = np.bincount((drawn + row * len(s)).ravel(), kept.ravel(), SIMULATED * len(s))
+    numbers = scale[:, None] * of_set.reshape(SIMULATED, -1)
+    p = np.minimum(numbers @ (np.interp(s, bins, q) / selected), 0.999)
     fits = above * np.log(p) + (all_draws - above) * np.log1p(-p)
     weight = np.exp(fits - fits.max())
-    return np.asarray(rng.choice(links, SIMULATED, p=weight / weight.sum()))
+    return s, numbers, weight / weight.sum()
 
 
 def _draw_shape(heap: Heap, known: KnownTotals, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

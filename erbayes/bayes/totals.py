@@ -24,6 +24,7 @@ from ..metrics.columns import (
     InDomain,
     Known,
     PieceSum,
+    depends_on_true_size,
     pairs,
 )
 from ..metrics.definitions import (
@@ -141,23 +142,46 @@ class FittedTotals(Pictured):
         if isinstance(column, ClusterSum):
             return self._compute_total(Known(column))
         if column in COMPLETED:
-            population = self.population
-            if self.capped is not None:
-                true = np.where(self.capped.cut, self.capped.true, population.true)
-                population = replace(population, true=true)
-            return count_completed_links(column, population, self.evidence.predicted_links)
-        if column in EXPECTED:
-            mean = EXPECTED[column](self)
-        elif depends_on_size(column):
-            mean = column.term(self.size, self.size, self.size)
+            total = count_completed_links(column, self.population, self.evidence.predicted_links)
         else:
-            raise NotIdentified(
-                f"no part of the size model returns '{column.name}': use the closed form or the "
-                "bootstrap for metrics that need it, or add its mean among entities of each size to "
-                "erbayes.bayes.EXPECTED"
-            )
-        sampled = self.evidence.units.column(column).sum()
-        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
+            sampled = self.evidence.units.column(column).sum()
+            total = np.asarray(sampled + (self._unsampled * self._expect(column)).sum(-1))
+        if self.capped is None or not depends_on_true_size(column):
+            return total
+        return np.where(self.capped.cut, self._total_if_cut(column, self.capped), total)
+
+    def _expect(self, column: Column) -> FloatArray:
+        """Return the mean of a column among entities of each size, (..., J)."""
+        if column in EXPECTED:
+            return EXPECTED[column](self)
+        if depends_on_size(column):
+            return column.term(self.size, self.size, self.size)
+        raise NotIdentified(
+            f"no part of the size model returns '{column.name}': use the closed form or the "
+            "bootstrap for metrics that need it, or add its mean among entities of each size to "
+            "erbayes.bayes.EXPECTED"
+        )
+
+    def _total_if_cut(self, column: Column, capped: CappedReading) -> FloatArray:
+        """Return a column's total if the matcher cuts the entities above a heap, (chain, draw).
+
+        Those above have the pieces that the heap shows. The rest is as in the model, so many that all records
+        add up to N. What is sampled near the heap or above it is counted at least.
+        """
+        if not isinstance(column, PieceSum):
+            raise NotIdentified(f"'{column.name}' is no sum over pieces, which a cap makes of large entities")
+        units, near = self.evidence.units, 0.9 * capped.heap.size
+        small, sampled = self.size < near, units.size < near
+        count = units.column(column)
+        above = np.maximum(capped.total_above(column.term), count[~sampled].sum())
+        records = np.maximum(capped.total_above(lambda n, N, m: n), units.size[~sampled].sum())
+        number = self.population.number[..., small]
+        rest = self.evidence.data["records"] - units.size[sampled].sum() - records
+        number = number * (np.maximum(rest, 0) / np.maximum(number @ self.size[small], 1.0))[..., None]
+        below = (number * self._expect(column)[..., small]).sum(-1) + count[sampled].sum()
+        # all links that the prediction finds are true ones
+        least = self.total(COMMON_LINKS) if column == TRUE_LINKS else 0.0
+        return np.asarray(np.maximum(above + below, least))
 
     @cached_property
     def _unsampled(self) -> FloatArray:

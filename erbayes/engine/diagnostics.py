@@ -20,7 +20,6 @@ from ..metrics.columns import (
     PREDICTED_CLUSTERS,
     PREDICTED_LINKS,
     RECORDS,
-    TRUE_LINKS,
     ClusterSum,
     Known,
     pairs,
@@ -328,7 +327,7 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     heap, looks = fitted.sample.heap, fitted.sample.looks
     if heap is None or not chance_capped(looks):
         return []
-    names = [m.name for m in fitted.metrics if TRUE_LINKS in m.columns]
+    names = [m.name for m in fitted.metrics if m.depends_on_true_size]
     rows = _choose_shorter(intervals, dict.fromkeys(names, np.inf))
     rows = rows[~rows["kind"].str.startswith(MIXED)]
     if rows.empty:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, SupportsIndex
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified
 
 
@@ -120,6 +120,12 @@ class Column(Protocol):
 Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 
+def _differs_by_size(term: Term, n: FloatArray, m: FloatArray) -> BoolArray:
+    """Return whether the term of each piece differs between sizes of its entity, (p,)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.ptp([term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)], axis=0) > 0)
+
+
 class _ByName:
     """A column that is pickled by its name if it is one of `COLUMNS`, so that it equals itself elsewhere."""
 
@@ -171,12 +177,9 @@ class PieceSum(_ByName):
         unknown = np.isnan(units.N)
         if not unknown.any():
             return terms
-        n, m = units.n[unknown], units.m[unknown]
         # N > 1 is False if N is NaN, and would count an unknown size as a small one: several sizes are tried
-        with np.errstate(all="ignore"):
-            tried = [self.term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)]
         same = np.ones(len(terms), dtype=bool)
-        same[unknown] = np.ptp(tried, axis=0) == 0
+        same[unknown] = ~_differs_by_size(self.term, units.n[unknown], units.m[unknown])
         return np.where(same, terms, np.nan)
 
     def count(self, units: Pieces) -> FloatArray:
@@ -354,6 +357,21 @@ class Between:
 def whole_column(column: Column) -> Column:
     """Return the column that one of a domain counts on all records."""
     return column.column if isinstance(column, InDomain | Between) else column
+
+
+def depends_on_true_size(column: Column | Known) -> bool:
+    """Return whether a total differs between truths that join the same pieces to entities in other ways.
+
+    A matcher that caps its clusters cuts large entities into pieces that look like entities of their own,
+    and a sample that meets none of them takes one such truth for another.
+    """
+    if isinstance(column, Known):
+        return False
+    column = whole_column(column)
+    if isinstance(column, PieceSum):
+        n, m = np.array([1.0, 1.0, 2.0, 3.0]), np.array([1.0, 4.0, 5.0, 3.0])
+        return bool(_differs_by_size(column.term, n, m).any())
+    return not isinstance(column, ClusterSum)
 
 
 def pairs(x: FloatArray) -> FloatArray:

@@ -198,6 +198,11 @@ class Metric:
         return links[0] if links else 2 if any(column == u.B3_RECALL for column in counted) else None
 
     @cached_property
+    def depends_on_true_size(self) -> bool:
+        """Whether it differs if a matcher caps its clusters, and no sampled entity shows it."""
+        return any(map(u.depends_on_true_size, self.columns))
+
+    @cached_property
     def clusters_in_error(self) -> float:
         """How much of what this averages over an entity in error has, over a right one."""
         sizes = {u.whole_column(c): max(share, 0.0) for c, share in self.size}
