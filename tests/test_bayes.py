@@ -749,17 +749,21 @@ def test_chance_of_no_error_by_bayes_rule():
 
 def test_table(fit):
     found = fit.table(0.9, fit.metrics)
-    posterior = ["estimate", "sd", "lower", "upper", "level", "kind", "prior_shift", "prior_shift_error"]
     assert list(found.columns) == [
-        *posterior,
-        *(f"{of}_{end}" for of in ("posterior", "pooled") for end in ("lower", "upper")),
+        *("estimate", "sd", "lower", "upper", "level", "kind", "closed_lower", "closed_upper"),
+        *("prior_shift", "prior_shift_error", "posterior_lower", "posterior_upper"),
     ]
     assert list(found.index) == [x.name for x in fit.metrics]
     assert ((found.lower < found.estimate) & (found.estimate < found.upper)).all()
     assert np.isfinite(found.drop(columns="kind")).all(axis=None) and (found.level == 0.9).all()
     values = fit.apply([P]).flat[:, 0]
-    wanted = [values.mean(), values.std(ddof=1), *np.quantile(values, [0.05, 0.95])]
-    assert_allclose(found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9)
+    ends, row = np.quantile(values, [0.05, 0.95]), found.loc[P.name]
+    assert_allclose(row[["posterior_lower", "posterior_upper"]].astype(float), ends, rtol=1e-9)
+    closed = eb.estimate(fit.sample, metrics=[P])
+    other = closed.interval(0.9)[0]
+    assert_allclose(row[["closed_lower", "closed_upper"]].astype(float), other, rtol=1e-9)
+    assert_allclose(row[["lower", "upper"]].astype(float), 0.8 * ends + 0.2 * other, rtol=1e-9)
+    assert row.estimate == pytest.approx(0.8 * values.mean() + 0.2 * closed.estimate[0], rel=1e-9)
 
 
 @pytest.mark.filterwarnings("default")

@@ -100,9 +100,9 @@ def test_chains_are_independent(kind):
 
 
 @KINDS
-@pytest.mark.parametrize("of", ["apply", "pooled"])
+@pytest.mark.parametrize("of", ["apply", "estimate"])
 def test_ends_move_from_seed_to_seed_as_their_errors_say(kind, of):
-    """Of the posterior, and of a pool, to which the closed form adds what no seed moves."""
+    """Of the posterior, and of its average with the closed form, which no seed moves."""
     found = [getattr(fit, of)([P, R]) for fit in fits(kind)]
     real = np.stack([draws.interval() for draws in found]).std(axis=0, ddof=1)
     tables = [draws.table(errors=True)[["lower_mcse", "upper_mcse"]].to_numpy() for draws in found]

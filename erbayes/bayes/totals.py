@@ -144,8 +144,8 @@ class FittedTotals(Pictured):
         if column in COMPLETED:
             total = count_completed_links(column, self.population, self.evidence.predicted_links)
         else:
-            sampled = self.evidence.units.column(column).sum()
-            total = np.asarray(sampled + (self._unsampled * self._expect(column)).sum(-1))
+            unsampled = (self._unsampled * self._expect(column)).sum(-1)
+            total = np.asarray(unsampled + self.evidence.units.column(column).sum())
         if self.capped is None or not depends_on_true_size(column):
             return total
         return np.where(self.capped.cut, self._total_if_cut(column, self.capped), total)
