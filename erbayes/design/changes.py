@@ -238,10 +238,10 @@ class Responding:
         self._need_adjustable(draws, known=bool(rounds))
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
-        code, drawn = self._code_classes(resolved)
+        of_all, drawn = self._code_classes(resolved)
         of_draw = np.zeros(r, dtype=np.int64) if draws.stratum is None else draws.stratum
-        stratum = self._find_strata(of_draw, code, resolved)
-        code, resolved_of = code[resolved], np.bincount(code[resolved], minlength=len(drawn))
+        stratum = self._find_strata(of_draw, of_all, resolved)
+        code, resolved_of = of_all[resolved], np.bincount(of_all[resolved], minlength=len(drawn))
         represented = (drawn / resolved_of)[code]
         of_stratum = np.bincount(stratum, drawn)
         if rounds:
@@ -256,28 +256,19 @@ class Responding:
         P = np.stack([one.p for one in of_class], axis=1)
         p = P * _compare_shares(draws.order, code, share, stratum, resolved_of * P)
         if self.records is not None and not any(one.population for one in of_class):
-            p = self._answer_together(p, P / units.size[:, None] / share, resolved)
+            found, met = (self._count_records(of_all, at) for at in (resolved, slice(None)))
+            answers = drawn, resolved_of, found / met
+            p = _answer_together(p, P / units.size[:, None] / share, *answers)
         answered = [
             Round(int(x), of_unit, one.population and round(one.population * part))
             for x, of_unit, one, part in zip(resolved_of, p.T, of_class, share, strict=True)
         ]
         return replace(count_once(draws.order, answered, repeats, code), unreached=draws.unreached)
 
-    def _answer_together(self, p: FloatArray, of_record: FloatArray, resolved: BoolArray) -> FloatArray:
-        """Return chances p, (units, G), with which r_g draws miss a unit as often as answers to records do.
-
-        A record of chance π is met by n_g draws and answered with probability (1 - (1 - π)^n_g) a/T, as a of
-        the T met records of the class are. That is the chance to be met by fewer draws than r_g, whose number
-        a unit has for each of its records. `of_record` (units, G): π.
-        """
-        code, drawn = self._code_classes(resolved)
-        record = pd.Series(self._code_records())
-        found, met = (record[at].groupby(code[at]).nunique().to_numpy() for at in (resolved, slice(None)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            missed = np.log1p(-of_record)
-            draws = np.log1p(found / met * np.expm1(drawn * missed)) / missed
-            once = -np.expm1(draws / np.bincount(code[resolved]) * np.log1p(-np.minimum(p, 1)))
-        return np.asarray(np.where((of_record > 0) & (of_record < 1), once, p))
+    def _count_records(self, code: IntArray, chosen: Any) -> FloatArray:
+        """Return the number of different records of each class among the chosen draws, (G,)."""
+        found = pd.Series(self._code_records()[chosen]).groupby(code[chosen]).nunique()
+        return np.asarray(found, dtype=float)
 
     def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
         """Return the class of each draw, (n,), and the number of draws of each class, (G,)."""
@@ -312,6 +303,22 @@ class Responding:
                 "parts of Pooled"
             )
         return of_class
+
+
+def _answer_together(
+    p: FloatArray, of_record: FloatArray, drawn: FloatArray, resolved: IntArray, answered: FloatArray
+) -> FloatArray:
+    """Return chances p, (units, G), with which r_g draws miss a unit as often as answers to records do.
+
+    A record of chance π, `of_record` (units, G), is met by the n_g draws of a class and answered as the share
+    `answered` (G,) of its records is: (1 - (1 - π)^n_g) a_g/T_g. That is the chance to be met by fewer draws
+    than the r_g `resolved` ones, whose number a unit has for each of its records.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missed = np.log1p(-of_record)
+        draws = np.log1p(answered * np.expm1(drawn * missed)) / missed
+        once = -np.expm1(draws / resolved * np.log1p(-np.minimum(p, 1)))
+    return np.asarray(np.where((of_record > 0) & (of_record < 1), once, p))
 
 
 def _compare_shares(
