@@ -95,6 +95,31 @@ def test_an_estimate_from_the_folder_needs_no_option(files, design):
     assert not len(read_labels("f").problems)
 
 
+@pytest.mark.parametrize("design", ["given-chances", "stratified"])
+def test_records_that_annotators_have_added_have_values_too(tmp_path, monkeypatch, design):
+    """They are in the file of values, which the folder remembers."""
+    monkeypatch.chdir(tmp_path)
+    true = pd.Series(np.arange(120) // 3, [f"r{i}" for i in range(120)])
+    pred = true.where(np.arange(120) % 5 > 0, 1000 + np.arange(120))
+    pred.rename_axis("record").rename("cluster").to_csv("p.csv")
+    values = pd.Series([[1, 2], ["a", "b"]][design == "stratified"] * 60, true.index)
+    values.rename_axis("record").rename("value").to_csv("v.csv")
+    done(*DRAW, "--design", design, "--values", "v.csv", "--output", "f")  # without candidates
+    fill(read_folder("f"), true)
+    (sheet,) = Path("f").glob("sheet-*.csv")
+    shown, added = read_folder("f").tasks, []
+    for task, records in shown.groupby("task"):
+        of_entity = true.index[true == true[records["record"].iloc[0]]]
+        rest = [r for r in of_entity if r not in set(records["record"])]
+        added += [{"task": str(task), "record": r, "same": "y"} for r in rest]
+    write_sheet(pd.concat([read_sheet(sheet), pd.DataFrame(added)]).fillna(""), sheet)
+    labels = read_labels("f")
+    assert not set(labels.labels.index) <= set(shown["record"])
+    found = rows("estimate", "f", "--metrics", "pairwise-recall").iloc[0]
+    wanted = eb.estimate(pred, labels.labels, labels.design(values=values), "pairwise-recall")
+    assert found["estimate"] == pytest.approx(wanted.estimate[0], rel=1e-9)
+
+
 def test_the_folder_says_how_it_was_made(files):
     shown = drawn("--attributes", "a.csv", "--annotators", 2, "--overlap", 0.5)
     assert "read 200 records in " in shown.stderr

@@ -15,7 +15,7 @@ from .._internal.known_columns import find_known
 from .lazily import column_roles, files, ids, looks, pages, pd, plans, readings, sources, tables
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
-from .remembered import name_columns, read_attributes, read_named, said_of
+from .remembered import Call, name_columns, read_attributes, read_named, said_of
 
 
 class DesignName(Enum):
@@ -132,6 +132,15 @@ def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
         example = f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
         raise DataError(f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {example}")
     return parsed.astype("int64") if whole else parsed
+
+
+def design_of(labels: eb.labels.Labels, drawn_from: Any = None) -> eb.design.contract.Design:
+    """Return the design of a folder, with the values of records that annotators have added, if it has any."""
+    call, known, values = Call.of(labels.folder.path), labels.folder.drawn.values, None
+    if known is not None and "values" in call.options and (path := call.take("values")).is_file():
+        read = numbers if pd.api.types.is_numeric_dtype(known) else keyed
+        values = read(path, "record", "value")
+    return labels.design(drawn_from, values=values)
 
 
 class PlanName(Enum):

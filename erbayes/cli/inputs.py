@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
-from .drawing import DesignName, Drawing
+from .drawing import DesignName, Drawing, design_of
 from .lazily import (
     answer_faults,
     column_roles,
@@ -186,7 +186,7 @@ class Inputs:
         """Return the design, by options or of a folder."""
         if self.returned is None:
             return self.drawing.read(lambda: self.reading.read_labels(self.labels, self.entity)[0].clusters)
-        return self.returned.design() if self.both is None else self.both[1]
+        return design_of(self.returned) if self.both is None else self.both[1]
 
     @cached_property
     def both(self) -> tuple[pd.Series, eb.design.contract.Design] | None:

@@ -17,7 +17,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
 from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
-from .drawing import Drawing, Planned, Shown
+from .drawing import Drawing, Planned, Shown, design_of
 from .inputs import One, read_returned
 from .lazily import (
     cells,
@@ -161,7 +161,7 @@ class Scored:
                 return *both, cautions
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else read_drawn_from(returned.folder)
-            return returned.labels, returned.design(drawn_from=origin), cautions
+            return returned.labels, design_of(returned, origin), cautions
         reading = ReadingOptions(record=self.table.record, links=LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         design = self.drawing.read(lambda: labels.clusters)
