@@ -134,7 +134,7 @@ def test_quantities_of_the_tree_follow_from_its_parameters(fit):
 # Every plot and statistic that the docs name
 
 V = ["break_level", "share_level", "size_slope"]
-BINARY = "ignore:Variables .* look (binary|discrete)"
+OF_SEVERAL = ["size", "share", "rate"]
 OF_CHAINS = {
     **{f"plot_{k}": {"var_names": V} for k in ("trace", "trace_dist", "rank", "rank_dist", "autocorr")},
     **{f"plot_{k}": {"var_names": V} for k in ("ess", "ess_evolution", "mcse", "pair", "parallel")},
@@ -153,9 +153,9 @@ OF_CHAINS = {
     "loo": {},
 }
 OF_PREDICTIONS = {
-    "plot_ppc_dist": {"var_names": ["size", "share", "rate"]},
-    "plot_ppc_pit": {},
-    "plot_ppc_tstat": {},
+    "plot_ppc_dist": {"var_names": OF_SEVERAL, "kind": "ecdf"},
+    "plot_ppc_pit": {"var_names": OF_SEVERAL},
+    "plot_ppc_tstat": {"var_names": OF_SEVERAL},
     "plot_loo_pit": {},
     "plot_ppc_rootogram": {"var_names": ["size"]},
     "plot_ppc_pava": {"var_names": ["broken", "met"]},
@@ -171,7 +171,6 @@ def test_arviz_on_a_fit(fit, name):
     assert getattr(az, name)(fit.tree, **OF_CHAINS[name]) is not None
 
 
-@pytest.mark.filterwarnings(BINARY)
 @pytest.mark.parametrize("name", OF_PREDICTIONS)
 def test_arviz_on_predictions(checks, name):
     assert getattr(az, name)(checks, **OF_PREDICTIONS[name]) is not None

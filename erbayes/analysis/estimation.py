@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._internal.arrays import Seed, draw_seed
-from .._internal.errors import PACKAGE, Alarm, DataError
+from .._internal.errors import PACKAGE, Alarm, DataError, Grade, grade_of
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -86,8 +86,8 @@ def estimate(
     Warns
     -----
     Alarm
-        For each sentence of `alarms`, and of the result's own `alarms`. Its grade says what it means for
-        those who quote a number.
+        For each caution and fault of `alarms`, and of the result's own `alarms`. Notes, which say how to read
+        numbers that are right, are there alone.
 
     Raises
     ------
@@ -140,5 +140,6 @@ def estimate(
     by = find_engine(engine)
     found = by(sample, metrics, seed)
     for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+        if grade_of(alarm) is not Grade.NOTE:
+            warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return found
