@@ -250,7 +250,7 @@ def test_the_alarm_of_a_cluster_none_of_whose_draws_is_resolved(lost, alarmed):
     sample = lost_of(tried, resolved)
     q, above = 1 - sum(resolved) / sum(tried), 10
     assert sample.design.expect_lost().to_dict() == {"j": pytest.approx(above * q**lost)}
-    said = [a for a in eb.alarms(sample, METRICS) if "No draw of 1 large predicted clusters is resolved" in a]
+    said = [a for a in eb.alarms(sample, METRICS) if "No draw of 1 large predicted cluster is resolved" in a]
     assert bool(said) == alarmed == (above * q**lost < 0.01)
     frozen = eb.Sample(sample.units, eb.design.FrozenWeights(sample.design, sample.units))
     assert any("No draw of 1 large" in a for a in eb.alarms(frozen, METRICS)) == alarmed

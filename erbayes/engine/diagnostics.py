@@ -286,9 +286,14 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
 
 def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for unreached predicted links."""
-    share = fitted.sample.out_of_reach - ROUNDING
-    # what is out of reach may be all right or all wrong, and an interval of both is as long as its share
-    lengths = {m.name: float(share[m.averaged]) for m in fitted.metrics if m.averaged is not None}
+    share, certain = fitted.sample.out_of_reach, np.ptp(fitted.estimates.unseen.certain, axis=-1)
+    # what is out of reach may be all right or all wrong, and an interval of both is as long as its share, or
+    # as what labels leave possible
+    lengths = {
+        metric.name: min(float(share[metric.averaged]), length) - ROUNDING
+        for metric, length in zip(fitted.metrics, certain.tolist(), strict=True)
+        if metric.averaged is not None
+    }
     return _choose_shorter(intervals, lengths)
 
 
@@ -445,8 +450,9 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
         return []
     said, lost = [], design.expect_lost()
     if len(lost := lost[lost < MISSED].sort_values()):
+        large = f"{len(lost)} large predicted cluster{'s' * (len(lost) > 1)}"
         said.append(
-            f"No draw of {len(lost)} large predicted clusters is resolved, such as {lost.index[0]!r}, which "
+            f"No draw of {large} is resolved, such as {lost.index[0]!r}, which "
             "chance leaves in fewer than one sample in a hundred: no other draw is like those of an entity "
             "that is wholly missing"
         )
