@@ -19,9 +19,9 @@ SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
 
 def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     told = refused("draw", "p.csv", "-n5")
-    assert "Missing: --design, --seed, --output. The help says what each is" in told
+    assert "Missing: --seed, --output. The help says what each is" in told
     assert "uniform-records" not in told, "names without a meaning"
-    assert "Missing: PREDICTION, --design" in refused("draw")
+    assert "Missing: PREDICTION, --n, --seed" in refused("draw")
     # a wrong value is told even if another option is missing
     assert "'uniform' is not one of 'uniform-records'" in refused("draw", "p.csv", "-d", "uniform")
 
