@@ -111,7 +111,6 @@ DOORS = {
     "totals": lambda x: eb.engine.taylor(SAMPLE, x).apply(x).mean,
     "jackknife": lambda x: eb.engine.jackknife(SAMPLE, x).cov,
     "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).values,
-    "draws of totals": lambda x: bootstrap(SAMPLE, m.ALL, replicates=20, rng=1).totals.apply(x).values,
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
     "naive": lambda x: eb.engine.naive(SAMPLE.units, x).to_csv(),
