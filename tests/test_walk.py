@@ -23,7 +23,7 @@ def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     assert "uniform-records" not in told, "names without a meaning"
     assert "Missing: PREDICTION, --n, --seed" in refused("draw")
     # a wrong value is told even if another option is missing
-    assert "'uniform' is not one of 'uniform-records'" in refused("draw", "p.csv", "-d", "uniform")
+    assert "'uniform' is not one of 'multipurpose'" in refused("draw", "p.csv", "-d", "uniform")
 
 
 def test_a_difference_that_no_draw_shows_has_an_interval_all_the_same(folder):  # noqa: F811
