@@ -151,11 +151,7 @@ class Outlook:
             return np.asarray(np.where(np.isfinite(error), half[0] * np.exp(t * error), half[0]))
 
     def _correct(self, n: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return factors of the variance, of effective draws, and of those that bound what is unseen, (k,).
-
-        If each unit counts once, the first is Σ e² (1 - π)/π over Σ e²/(n p), about the variance of Horvitz
-        and Thompson over that with repeats, and the others follow in the same way.
-        """
+        """Return factors of variance, of effective draws, and of those that bound what is unseen, (k,)."""
         one, design = np.ones(len(n)), self.design
         if self.once is None:
             if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
@@ -165,6 +161,7 @@ class Outlook:
             return one, one, one
         log_missed = self._log_missed(n[:, None]).T  # (m, k)
         missed, found, each = np.exp(log_missed), -np.expm1(log_missed), 1 / (n * self.reach[:, None])
+        # Σ e² (1 - π)/π over Σ e²/(n p): about the variance of Horvitz and Thompson over that with repeats
 
         def compare(column: FloatArray, once: FloatArray, each: FloatArray) -> FloatArray:
             top, bottom = ((column * x).sum(axis=0) for x in (once, each))
@@ -179,12 +176,8 @@ class Outlook:
         )
 
     def _log_missed(self, n: IntArray) -> FloatArray:
-        """Return the logarithm of the chance that n draws, (..., 1), miss a unit, (..., m).
-
-        Without replacement a unit with a of the T elements is missed with probability (1 - n/T)^a, which is
-        exact if a = 1 and close if n ≪ T.
-        """
-        T = _frame(self.design)
+        """Return the log chance that n draws, (..., 1), miss a unit, (..., m)."""
+        T = _frame(self.design)  # of which a unit has a: (1 - n/T)^a, exact if a = 1 and close if n ≪ T
         with np.errstate(divide="ignore", invalid="ignore"):
             # by logs, since 1 - p is 1 to rounding if the population is large
             missed = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
@@ -435,10 +428,18 @@ def forecast(
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
     for name, design in designs.items():
         _need_planned(design, name)
-    source = _need_pilot(source)
+    if not isinstance(source, Sample | Population):
+        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
+    if isinstance(source, Population):  # a census
+        source = Sample(source.units, UniformClusters(population=len(source.units)))
+    draws = len(source.expansion.unit)
+    if draws <= source.expansion.df_lost and not source.expansion.census:
+        raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
     for alarm in _list_heap_alarms(designs, source, metrics):
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
-    price = _compute_prices(cost, source.units.size[source.expansion.unit])
+    price = np.asarray(cost(source.units.size[source.expansion.unit]), dtype=float)
+    if bad := int(np.count_nonzero(~(np.isfinite(price) & (price >= 0)))):
+        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     fitted = fit_sample(source, metrics)
     totals, estimates = fitted.totals, fitted.estimates
     need_suitable(kind, estimates)
@@ -463,18 +464,6 @@ def _list_heap_alarms(
         for name, design in designs.items()
         if not draws_records(design, source.units)
     ]
-
-
-def _need_pilot(source: Sample | Population) -> Sample:
-    """Return a pilot, or a population as the census that it is, if they give a variance."""
-    if not isinstance(source, Sample | Population):
-        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
-    if isinstance(source, Population):
-        source = Sample(source.units, UniformClusters(population=len(source.units)))
-    variance, draws = source.expansion, len(source.expansion.unit)
-    if draws <= variance.df_lost and not variance.census:
-        raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
-    return source
 
 
 def _look_ahead(
@@ -516,22 +505,10 @@ def _look_ahead(
     )
 
 
-def _compute_prices(cost: Cost, size: FloatArray) -> FloatArray:
-    """Return the cost of each unit, (n,), refusing costs below 0."""
-    price = np.asarray(cost(size), dtype=float)
-    bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
-    if bad:
-        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
-    return price
-
-
 def _compute_one_draw(
     source: Sample, totals: Totals, metric: Metric, a: FloatArray
 ) -> tuple[float, float, FloatArray, FloatArray, FloatArray]:
-    """Return variance, effective and covariance of an `Outlook` if p ∝ a, NaN if the metric is 0/0.
-
-    Then effects of the units of draws on the metric, and what they have of its size, (m,) each.
-    """
+    """Return variance, effective, covariance of an `Outlook` if p ∝ a, and units' effects and sizes, (m,)."""
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion
     with np.errstate(divide="ignore", invalid="ignore"):
         J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar
@@ -282,10 +282,7 @@ def _count_needed(least: float, level: float) -> float:
 def _keep_best(
     x: FloatArray, cov: FloatArray, level: float, census: bool, certain: FloatArray, of_chance: FloatArray
 ) -> BoolArray:
-    """Return which of k thresholds stay in the set of the best, (k,), from estimates and covariances.
-
-    Unreached links may move estimates down and up by `certain` arms, (k, 2), and those `of_chance`.
-    """
+    """Return which of k thresholds stay among the best, (k,); `certain`: arms of unreached links, (k, 2)."""
     if census:
         return np.asarray(x == x.max())
     cov = np.nan_to_num(cov)
@@ -385,24 +382,36 @@ def thresholds(
     metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels, records)
     columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)
-    if columns or isinstance(edges, Mapping):
-        values = [
-            number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in columns or edges
-        ]
+    table = (
+        None if columns or isinstance(edges, Mapping) else Edges.of(load_edges(edges, score), records, score)
+    )
+    if table is None:
+        asked = columns or edges
+        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in asked]
         levels = np.sort(values)[::-1]
-        refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
+    else:
+        levels = table.thresholds(at)
+    refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
+    # with one that every sample defines, so that 0/0 in others ends no curve
+    defined = [*metrics, *({b3_recall} - set(metrics))]
+    if table is None:
         predictions = read_clusters(edges, labels, records, columns) if columns else edges
         by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
-        compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
-        return _make_curve(levels, metrics, compared.joint, compared.samples)
-    table = Edges.of(load_edges(edges, score), records, score)
-    levels = table.thresholds(at)
-    refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
-    for alarm in table.alarms(labels):
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
-    samples = tuple(Sample(units, design) for units in table.units(labels, levels))
-    joint = estimate_paired(need_paired(find_engine(engine)), samples, _with_defined(metrics), rng)
-    return _make_curve(levels, metrics, joint, samples)
+        compared = estimate_jointly(by_name, labels, design, defined, engine=engine, rng=rng)
+        joint, samples = compared.joint, compared.samples
+    else:
+        for alarm in table.alarms(labels):
+            warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+        samples = tuple(Sample(units, design) for units in table.units(labels, levels))
+        joint = estimate_paired(need_paired(find_engine(engine)), samples, defined, rng)
+    width = len(joint.names) // len(levels)
+    joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
+    if np.isnan(joint.estimate).all():
+        raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
+    for said in joint.alarms:
+        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
+    effective = np.array([effective_draws(sample, metrics) for sample in samples])
+    return Curve(levels.astype(float), metrics, joint, samples, effective)
 
 
 def load_edges(edges: Any, score: str | None) -> Any:
@@ -413,19 +422,15 @@ def load_edges(edges: Any, score: str | None) -> Any:
         names = list_candidates(source.columns(), score)
         source.use(*names)
         ((edges,),) = source.rows(f"SELECT COUNT(*) FROM {source.table}")
-        _refuse_beyond_memory(int(edges), any(source.kind(name) == "string" for name in names))
+        needed, memory = BYTES_OF_EDGE[any(source.kind(name) == "string" for name in names)], find_memory()
+        if edges * needed > memory:
+            raise DataError(
+                f"{edges:,} edges take about {edges * needed / 2**30:,.0f} GiB of memory; this machine has "
+                f"{memory / 2**30:,.0f} GiB, enough for {memory // needed:,.0f}: leave out the lowest "
+                "scores, or give a table with a column of clusters for each threshold, which is counted "
+                "where it lies"
+            )
         return source.fetched(f"SELECT {', '.join(map(source.value, names))} FROM {source.table}", names)
-
-
-def _refuse_beyond_memory(edges: int, text: bool) -> None:
-    """Refuse more edges than the memory of the machine can have, whose ids are text or integers."""
-    needed, memory = BYTES_OF_EDGE[text], find_memory()
-    if edges * needed > memory:
-        raise DataError(
-            f"{edges:,} edges take about {edges * needed / 2**30:,.0f} GiB of memory; this machine has "
-            f"{memory / 2**30:,.0f} GiB, enough for {memory // needed:,.0f}: leave out the lowest scores, or "
-            "give a table with a column of clusters for each threshold, which is counted where it lies"
-        )
 
 
 def find_memory() -> float:
@@ -434,22 +439,3 @@ def find_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
         return np.inf
-
-
-def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return metrics with one that every sample defines, so that 0/0 in others ends no curve."""
-    return [*metrics, *({b3_recall} - set(metrics))]
-
-
-def _make_curve(
-    levels: FloatArray, metrics: Sequence[Metric], joint: Estimates, samples: tuple[Sample, ...]
-) -> Curve:
-    """Return the curve of a joint estimate of these metrics, or one more; warn of what its engine says."""
-    width = len(joint.names) // len(levels)
-    joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
-    if np.isnan(joint.estimate).all():
-        raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
-    for said in joint.alarms:
-        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
-    effective = np.array([effective_draws(sample, metrics) for sample in samples])
-    return Curve(levels.astype(float), tuple(metrics), joint, samples, effective)

@@ -43,16 +43,6 @@ def axes_of(ax: Axes | None, height: float = 4.0, width: float = 7.0) -> Axes:
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def grid_of(rows: int, columns: int, height: float, share: bool = True) -> Any:
-    """Return the axes of a new figure, (rows, columns), of this height in inches each."""
-    import_extra("matplotlib", "plots need matplotlib", "plots")
-    from matplotlib import pyplot
-
-    size = (1.6 + 2.6 * columns, 0.5 + height * rows)
-    figure = pyplot.figure(figsize=size, layout="constrained")
-    return figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
-
-
 def style_of(i: int, series: int, label: str) -> dict[str, Any]:
     """Return the style of points of series i: a marker and a grey of its own, from black to light."""
     grey = f"{np.linspace(0, 0.65, series)[i]:.2f}"

@@ -30,7 +30,8 @@ def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     drawn = weighted * evidence.data["records"] / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
-    ax.step(grid.size, _hide_zeros(predicted), "--", where="mid", color="0.45", label="predicted clusters")
+    shown_predicted = np.where(predicted > 0, predicted, np.nan)  # a log axis has no 0
+    ax.step(grid.size, shown_predicted, "--", where="mid", color="0.45", label="predicted clusters")
     circles: dict[str, Any] = {"color": "black", "fillstyle": "none", "markersize": 5}
     shown = drawn > 0
     ax.plot(grid.size[shown], drawn[shown], "o", label="sample, weighted by its design", **circles)
@@ -123,7 +124,7 @@ def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
     sampled = _count_or_larger(tree["observed_data"]["size"].to_numpy(), grid)
-    ax.step(grid, _hide_zeros(sampled), where="mid", color="black", label="sample")
+    ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1)
     ax.set_ylim(bottom=0)
@@ -133,11 +134,6 @@ def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("sampled entities of that size or more")
     draw_legend(ax, 3)
     return ax
-
-
-def _hide_zeros(values: FloatArray) -> FloatArray:
-    """Return values with NaN for 0, which a log axis cannot show."""
-    return np.where(values > 0, values, np.nan)
 
 
 def _count_or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:

@@ -103,10 +103,7 @@ def _draw_forest(
     skipped: int = 0,
     letters: float = np.inf,
 ) -> list[Axes]:
-    """Draw results in one panel per block, in the styles after the first `skipped` ones.
-
-    A row of the legend has no more than these `letters`.
-    """
+    """Draw results, a panel per block, in styles after the first `skipped`, and legends by `letters`."""
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     panels = panels_of(ax, blocks, len(results))
     for i, (label, table) in enumerate(zip(results, tables, strict=True)):

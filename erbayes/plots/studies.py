@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError
-from .axes import axes_of, draw_legend, grid_of, height_of, name_rows, offsets_of, style_of
+from .._internal.errors import DataError, import_extra
+from .axes import axes_of, draw_legend, height_of, name_rows, offsets_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,11 +81,17 @@ def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | N
     names = list(table["estimator"].unique())
     down = [c for c in ("plan", "annotator") if c in table]
     rows, columns = list(table.groupby(down, sort=False)), list(table["metric"].unique())
+    label = f"coverage of {100 * level:g} % intervals, with the mean and the least"
     if ax is not None:
-        panels = np.array([[ax]])
-        rows, columns = [((), table)], ["every metric"]
+        panels, rows, columns = np.array([[ax]]), [((), table)], ["every metric"]
     else:
-        panels = grid_of(len(rows), len(columns), 0.5 + 0.35 * len(names))
+        import_extra("matplotlib", "plots need matplotlib", "plots")
+        from matplotlib import pyplot
+
+        size = (1.6 + 2.6 * len(columns), 0.5 + (0.5 + 0.35 * len(names)) * len(rows))
+        figure, shape = pyplot.figure(figsize=size, layout="constrained"), (len(rows), len(columns))
+        panels = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+        figure.supxlabel(label, fontsize="medium")
     for of_row, (key, here) in zip(panels, rows, strict=True):
         for panel, metric in zip(of_row, columns, strict=True):
             own = here if ax is not None else here[here["metric"] == metric]
@@ -95,14 +101,9 @@ def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | N
             name_rows(panel, names)
             panel.set_xlim(-0.02, 1.02)
             if ax is None:
-                panel.set_title(
-                    ", ".join([metric, *map(str, key)] if len(rows) > 1 else [metric]), fontsize=9
-                )
-    label = f"coverage of {100 * level:g} % intervals, with the mean and the least"
-    if ax is None:
-        panels[0, 0].figure.supxlabel(label, fontsize="medium")
-    else:
-        ax.set_xlabel(label)
+                panel.set_title(", ".join([metric, *map(str, key if len(rows) > 1 else ())]), fontsize=9)
+            else:
+                panel.set_xlabel(label)
     first: Axes = panels[0, 0]
     return first
 

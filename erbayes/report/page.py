@@ -36,18 +36,8 @@ from ..engine.named import find_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
 from ..metrics.sentences import choose_quoted, describe_metric
-from .sections import (
-    COLUMNS,
-    Result,
-    explain_engine,
-    group_alarms,
-    tabulate_balance,
-    tabulate_domains,
-    tabulate_estimates,
-    tabulate_influence,
-    tabulate_part,
-    tabulate_stages,
-)
+from ..metrics.uncertain import Estimates
+from . import sections
 
 ROLES = {
     "assisted": "It has the help of a second clustering, and the other columns do without.",
@@ -71,7 +61,7 @@ DRAWN = {
 class _Made:
     """What engines made of a sample: results by name, refusals, alarms, and explanations of fits."""
 
-    results: dict[str, Result] = field(default_factory=dict)
+    results: dict[str, Estimates] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     alarms: list[Sentence] = field(default_factory=list)
     explained: list[dict[str, Any]] = field(default_factory=list)
@@ -156,7 +146,7 @@ def report(
     cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
-        refuse_names(COLUMNS, list(records.columns), "the table of records")
+        refuse_names(sections.COLUMNS, list(records.columns), "the table of records")
     if engines is None:
         engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
         engines |= {"bootstrap": Resampled(replicates=2000)}
@@ -167,7 +157,7 @@ def report(
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
     warnings += [note for part in impacts.values() if isinstance(part, Impact) for note in part.notes]
-    texts, scripts = [], []
+    texts, scripts, shown = [], [], (metrics, level, kinds, explore)
     if explore:  # plotly's script first, each with the digest that lets it run
         library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
         texts = [library, Path(__file__).with_name("explore.js").read_text(encoding="utf-8")]
@@ -182,21 +172,21 @@ def report(
             "interval that covers the value in all records."
         ),
         "done": _tell_what_was_done(sample, facts),
-        "alarms_raised": group_alarms(warnings),
+        "alarms_raised": sections.group_alarms(warnings),
         "would_show": say_what_would_show(sample),
         "refusals": made.refusals,
-        "main": tabulate_estimates(first, metrics, level, kinds, explore),
-        "faulty": any(map(_is_fault, warnings)),
+        "main": sections.tabulate_estimates(first, *shown),
+        "faulty": any(warning.grade is Grade.FAULT for warning in warnings),
         "roles": ROLES,
         "erring": next((name for name, part in impacts.items() if isinstance(part, WithErrors)), None),
-        "others": tabulate_estimates(results, metrics, level, kinds, explore) if len(results) > 1 else None,
-        "domains": None if domains is None else tabulate_domains(domains, level, kinds, explore),
-        "stages": None if stages is None else tabulate_stages(stages, level),
-        "impacts": [tabulate_part(name, part, level) for name, part in impacts.items()],
-        "influences": [tabulate_influence(sample, metric, records) for metric in metrics[:2]],
+        "others": sections.tabulate_estimates(results if len(results) > 1 else {}, *shown),
+        "domains": None if domains is None else sections.tabulate_domains(domains, level, kinds, explore),
+        "stages": None if stages is None else sections.tabulate_stages(stages, level),
+        "impacts": [sections.tabulate_part(name, part, level) for name, part in impacts.items()],
+        "influences": [sections.tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
-        "balance": tabulate_balance(sample),
+        "balance": sections.tabulate_balance(sample),
         "data": facts | {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | data,
         "call": call,
         "scripts": scripts,
@@ -233,7 +223,7 @@ def _run_engines(
             ]
             made.alarms += [Sentence(f"{name}: {alarm}", grade_of(alarm)) for alarm in result.alarms]
             if (fit := getattr(result, "fitted", None)) is not None:
-                made.explained.append(explain_engine(name, fit, level))
+                made.explained.append(sections.explain_engine(name, fit, level))
             if not all(result.reasons):
                 made.results[name] = result
     return made
@@ -261,10 +251,6 @@ def _find_version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed, run from its source"
-
-
-def _is_fault(alarm: Sentence) -> bool:
-    return alarm.grade is Grade.FAULT
 
 
 def _describe_draws(sample: Sample) -> str:
@@ -298,7 +284,7 @@ def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
 def _write_headline(
     sample: Sample,
     metrics: Sequence[Metric],
-    results: Mapping[str, Result],
+    results: Mapping[str, Estimates],
     level: float,
     kinds: Sequence[Kind],
     raised: Sequence[Sentence],
@@ -313,8 +299,9 @@ def _write_headline(
     reasons = dict(zip(first.names, first.reasons, strict=True))
     # faults of metrics that are not quoted do not count
     defined = [m for m in quoted if not reasons[m.name]]
-    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined, printed), *raised])]):
-        name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+    warned = [*alarms(sample, defined, printed), *raised] if defined else []
+    if faults := sum(warning.grade is Grade.FAULT for warning in warned):
+        name = "a fault" if faults == 1 else f"{faults} faults"
         return [f"Do not quote a number of this page yet: {name} must be mended first."]
     bounds = first.interval(level, suitable(kinds, first)[0])
     sentences: list[str] = []

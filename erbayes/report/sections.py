@@ -45,8 +45,6 @@ COLUMNS = ["record", "entity", "cluster"]
 ATTRIBUTES = 6
 """Number of attributes of a record that are shown, as many short texts as fit on a line."""
 
-Result = Estimates
-
 
 def group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
     """Return the alarms of each grade, the gravest first, with what they ask of a reader."""
@@ -81,7 +79,7 @@ def _make_picture(
 
 
 def tabulate_estimates(
-    results: Mapping[str, Result],
+    results: Mapping[str, Estimates],
     metrics: Sequence[Metric],
     level: float,
     kinds: Sequence[Kind],

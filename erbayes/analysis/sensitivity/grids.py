@@ -135,15 +135,10 @@ def tipping(
     made = grid(found, pd.concat(points).fillna(0.0), imputations=imputations, progress=progress)
     x, rows = made.loc[made["metric"] == named, "estimate"].to_numpy(), dict[str, tuple[float, float]]()
     for name, along in steps.items():
-        rows[name] = _interpolate(along, x[: len(along)], under), float(means.get(name, 1.0))
-        x = x[len(along) :]
+        tried, x = x[: len(along)], x[len(along) :]
+        at, tip = int(np.argmax(np.append(tried < under, True))), np.nan  # where it first falls under
+        if at < len(along):
+            share = (tried[at - 1] - under) / (tried[at - 1] - tried[at]) if at else 0.0
+            tip = along[at - 1] + share * (along[at] - along[at - 1]) if at else 0.0
+        rows[name] = float(tip), float(means.get(name, 1.0))
     return pd.DataFrame.from_dict(rows, "index", columns=["tipping_point", "prior_mean"]).rename_axis("rate")
-
-
-def _interpolate(along: list[float], x: np.ndarray, under: float) -> float:
-    """Return where x, (steps,), first falls under a value, between two steps; NaN if it does not."""
-    at = int(np.argmax(np.append(x < under, True)))
-    if at == len(x):
-        return np.nan
-    share = (x[at - 1] - under) / (x[at - 1] - x[at]) if at else 0.0
-    return float(along[at - 1] + share * (along[at] - along[at - 1])) if at else 0.0

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray, Seed, draw_seed, generator
+from ..._internal.arrays import Seed, draw_seed, generator
 from ..._internal.digits import shown as rounded
 from ..._internal.errors import (
     PACKAGE,
@@ -343,11 +343,7 @@ def _pool_estimates(results: Sequence[Any], plain: Estimates) -> ByError:
 
 
 def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> ByError:
-    """Pool by Rubin's rules, with no variance within below that of the labels as they are.
-
-    With x_j and W_j of M imputations the mean is x̄, and the covariance D W̄ D + (1 + 1/M) B, for the
-    covariance B of the x_j and D = diag √max(1, W_plain/W̄).
-    """
+    """Pool by Rubin's rules, with no variance within below that of the labels as they are."""
 
     def average(axes: Sequence[int], *of_each: Any) -> Any:
         return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
@@ -362,48 +358,32 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> ByError:
     unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
     between = (1 + 1 / M) * np.atleast_2d(np.cov(x, rowvar=False))
     own, of_plain, of_labels = (np.diagonal(cov) for cov in (mean.cov, plain.cov, between))
+    # D W̄ D + (1 + 1/M) B, for the covariance B of the means and D = diag √max(1, W_plain/W̄)
     floor = np.sqrt(np.maximum(np.divide(of_plain, own, out=np.ones_like(own), where=own > 0), 1.0))
     cov = mean.cov * np.outer(floor, floor) + between
     # where imputations have no variance within, although labels have
     np.fill_diagonal(cov, np.fmax(np.diagonal(cov), of_plain + of_labels))
     total = np.diagonal(cov)
-    df = _find_df(mean.df, of_labels, total, M)
+    share = np.divide(of_labels, total, out=np.zeros_like(total), where=total > 0)
+    with np.errstate(divide="ignore"):
+        of_imputations = (M - 1) / share**2
+    observed = np.maximum((mean.df + 1) / (mean.df + 3) * mean.df * (1 - share), 1.0)
+    # Barnard and Rubin (1999); without errors of labels all imputations are equal but for rounding
+    df = np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + 1 / observed), mean.df))
     both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
-    systematic = replace(
-        mean,
-        cov=between,
-        df=np.full(len(total), M - 1.0),
-        unseen=Unseen(),
-        moves=Moves.none(len(total)),
-    )
+    df, moves = np.full(len(total), M - 1.0), Moves.none(len(total))
+    systematic = replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves)
     return ByError(systematic, both)
 
 
 def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:
-    """Return what is unseen of components, certain only where all imputations of the labels agree.
-
-    An end that is certain if some labels are right is none if these labels may be wrong.
-    """
+    """Return what is unseen of components, with ends that are certain only where all imputations agree."""
     ends = np.array([one.certain for one in of_each])
     return replace(unseen, certain=np.where((ends != ends[0]).any(axis=0), UNSETTLED, ends[0]))
 
 
-def _find_df(df: FloatArray, between: FloatArray, total: FloatArray, M: int) -> FloatArray:
-    """Return degrees of freedom, (k,), from those of the complete data (Barnard and Rubin 1999)."""
-    share = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
-    with np.errstate(divide="ignore"):
-        of_imputations = (M - 1) / share**2
-    observed = np.maximum((df + 1) / (df + 3) * df * (1 - share), 1.0)
-    # without errors of labels all imputations are equal but for rounding
-    return np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + 1 / observed), df))
-
-
 def _pool_checks(checks: Sequence[Check], plain: Check) -> ByError:
-    """Pool the intervals of checks, of whatever kind, arm by arm.
-
-    The arms δ of an interval and that of errors of labels, t √((1 + 1/M) B), which is independent, make the
-    arms √(δ² + t² (1 + 1/M) B) (Zou and Donner 2008).
-    """
+    """Pool intervals of checks by arms: √(δ² + t² (1 + 1/M) B), δ that of draws (Zou and Donner 2008)."""
     M, x = len(checks), np.array([check.estimate for check in checks])
     arms = np.mean([np.abs(check.interval - check.estimate[:, None]) for check in checks], axis=0)
     arms = np.fmax(arms, np.abs(plain.interval - plain.estimate[:, None]))

@@ -301,9 +301,8 @@ def _find_unlabelled(
     shown: Members, by_size: IntArray, size: int, taken: BoolArray, rng: np.random.Generator
 ) -> IntArray:
     """Return the records of a random unlabelled cluster of about a size; none if there is no such cluster."""
-    first, last = (
-        int(np.searchsorted(shown.sizes, size, side, sorter=by_size)) for side in ("left", "right")
-    )
+    sizes = shown.sizes
+    first, last = (int(np.searchsorted(sizes, size, side, sorter=by_size)) for side in ("left", "right"))
     for _ in range(TRIES):
         records = shown.list(int(by_size[rng.integers(first, last)]))
         if not taken[records].any():
@@ -313,24 +312,18 @@ def _find_unlabelled(
 
 
 def _draw_kept(given: Labelling, v: float, rng: np.random.Generator) -> BoolArray:
-    """Draw which labelled records of homes are foreign, (L,); starts never are.
-
-    With one prediction, single records or whole homes. With others, records that these split off are imputed
-    in any home, and those that they keep together in their own.
-    """
+    """Draw which labelled records of homes are foreign, (L,); starts never are."""
     own = given.home[given.piece] & (given.record != given.start[given.who[given.piece]])
     if not given.others and rng.random() < WHOLE:
         return _draw_whole_homes(given, own, v, rng)
-    apart, removed = 0, np.where(given.home, given.m - given.n, 0)
-    together = own
-    if given.others:
+    apart, removed, together = 0, np.where(given.home, given.m - given.n, 0), own
+    if given.others:  # records that these split off are imputed in any home, others in their own
         joined = given.are_joined(given.start[given.who[given.piece]], given.record)
         labelled = np.bincount(given.piece, joined, minlength=len(given.who))
         for piece in np.flatnonzero(removed):
             start = given.start[given.who[piece]]
-            near = given.are_joined(start, given.shown.list(given.cluster[piece])).sum() - int(
-                labelled[piece]
-            )
+            near = given.are_joined(start, given.shown.list(given.cluster[piece])).sum()
+            near -= int(labelled[piece])
             apart, removed[piece] = apart + removed[piece] - near, near
         together = own & joined
     kept = _draw_overlooked(removed, v, rng)

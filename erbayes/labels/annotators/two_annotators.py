@@ -83,7 +83,12 @@ class AnnotatorPair:
     def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> AnnotatorPair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         prediction = Clustering.of(prediction, "prediction")
-        mentions = _list_mentions(first, second)
+        for frame in (first, second):
+            need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
+            refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
+        mentions: pd.Index = pd.Index(first["mention"].unique())
+        single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
+        refuse_cases(single, "mentions were answered by one annotator only")
         home = prediction.codes[locate(prediction.records, mentions, "mentions are not in the prediction")]
         rows = _join_answers(first, second, mentions, home, prediction)
         are = "records of the answers are not in the prediction"
@@ -250,17 +255,6 @@ def annotator_of(errors: pd.Series, source: str) -> Annotator:
     return Annotator(
         missed, kept, Gamma(0.5 + c["added"], 2 * c["tasks"]), f"{source} in {c['tasks']:.0f} tasks"
     )
-
-
-def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
-    """Return the mentions that both annotators answered, refusing those of one alone."""
-    for frame in (first, second):
-        need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
-        refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
-    mentions: pd.Index = pd.Index(first["mention"].unique())
-    single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-    refuse_cases(single, "mentions were answered by one annotator only")
-    return mentions
 
 
 def _join_answers(
