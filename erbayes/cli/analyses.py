@@ -216,14 +216,6 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
     return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 
 
-def choose_one(*options: str | None) -> str | None:
-    """Return the option of these that asks for an analysis, None if none does, and refuse several."""
-    chosen = [option for option in options if option is not None]
-    if len(chosen) > 1:
-        raise DataError(f"{', '.join(chosen)} ask for different analyses: leave out all but one")
-    return next(iter(chosen), None)
-
-
 FOLDER = "folder"
 """The word for rates that the folder of a draw shows."""
 RATES = "missed=3/20,kept=.1,added=2/100"

@@ -27,7 +27,6 @@ from .analyses import (
     Minima,
     Result,
     WorstCases,
-    choose_one,
 )
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
@@ -147,7 +146,10 @@ def estimate_command(
     metrics = domains.chosen_metrics(asked)
     # groups take an engine, which is an analysis only without them
     alone = domains.column is None or by_engine.side_by_side
-    asking = choose_one(worst.option, domains.option, by_engine.option if alone else None)
+    chosen = [*filter(None, (worst.option, domains.option, by_engine.option if alone else None))]
+    if len(chosen) > 1:
+        raise DataError(f"{', '.join(chosen)} ask for different analyses: leave out all but one")
+    asking = next(iter(chosen), None)
     domains.refuse_models(by_engine)
     worst.refuse(inputs, asked)
     by_engine.refuse(asked)

@@ -110,7 +110,10 @@ def draw_command(
     if isinstance(plan, plans.PlanBySize):
         message(f"expected draws: {plans.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)
-    _note_attributes(inputs, shown)
+    if shown.attributes is None:
+        records = inputs.reading.links.records
+        more = records is not None and files.read_table(records).shape[1] > 1
+        message(f"note: annotators see ids alone; --attributes {records if more else 'FILE'} shows more")
     _note_candidates(table)
     _note_large(drawn)
     if not sheets.HAS_XLSX:
@@ -131,14 +134,6 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
     table = pd.DataFrame(hands, columns=["annotator", "tasks", "files"])
     table = table.assign(folder=str(folder.path), draws=draws, records=records)
     formatted.show_sentences(Answer(table=table, sentences=sentences))
-
-
-def _note_attributes(inputs: PredictionOptions, shown: Shown) -> None:
-    """Say that annotators see ids alone, and which file may show more, if it has more."""
-    records = inputs.reading.links.records
-    if shown.attributes is None:
-        more = records is not None and files.read_table(records).shape[1] > 1
-        message(f"note: annotators see ids alone; --attributes {records if more else 'FILE'} shows more")
 
 
 def _note_candidates(table: pd.DataFrame) -> None:
