@@ -486,8 +486,8 @@ def test_drawn_clusters_go_the_same_way(files, of):
     draws = sampling.draw(PRED, plan, n=15, seed=3)
     typed = TRUE[TRUE.isin(TRUE[draws.members["record"]])]
     units = eb.measure_predicted(PRED, typed, draws.table["cluster"])
-    wanted = eb.engine.taylor(eb.Sample(units, draws.design(typed)), ["pairwise-precision"])
-    wanted = wanted.apply(["pairwise-precision"]).table().iloc[0]
+    metrics = eb.metrics.resolve_metrics("pairwise-precision")
+    wanted = eb.engine.Taylor()(eb.Sample(units, draws.design(typed)), metrics).table().iloc[0]
     for name in ("estimate", "se", "lower", "upper"):
         assert found[name] == pytest.approx(wanted[name], rel=1e-9)
     where = rows("estimate", "p.csv", "f", *metric, "--memory-limit", "1GB").iloc[0]

@@ -100,7 +100,7 @@ def test_a_result_prints_five_columns_and_few_digits():
 
 def test_the_sentence_has_the_numbers_of_the_table():
     assert FOUND.sentence() == (
-        "Of the links that the matcher made, 82 % are right (95 % interval 77 % to 87 %). "
+        "Of the links that the matcher made, 82 % are right (95 % interval 76 % to 87 %). "
         "Of the links that are truly there, the matcher found 91 % (88 % to 94 %)."
     )
     assert "(90 % interval 77 %" in FOUND.sentence(0.9)

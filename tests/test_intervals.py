@@ -7,6 +7,7 @@ from closed import closed
 from scipy import stats
 
 import erbayes as eb
+from erbayes import engine
 from erbayes import metrics as m
 from erbayes.metrics.unseen import Unseen
 
@@ -76,6 +77,41 @@ def test_pseudo_draws_fade_in_the_middle_of_the_scale():
     plain, pseudo = fit(0.5).interval(kind=eb.intervals.BetaGamma(0.0)), fit(0.5).interval()
     np.testing.assert_array_equal(plain, pseudo)
     np.testing.assert_allclose(fit(0.2).interval(), 1 - fit(0.8).interval()[:, ::-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("support", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_skewness_beyond_that_of_equal_draws_moves_its_end(support, level):
+    """A share of n equal draws that are right or wrong has the skewness that Beta quantiles have, and no end moves."""
+    x, n, size = 0.8, 50, support[1] - support[0]
+    mean, sd = support[0] + size * x, size * np.sqrt(x * (1 - x) / n)
+    equal = size**3 * x * (1 - x) * (1 - 2 * x) / n**2
+    none = np.zeros((1, 2))
+    plain = closed(mean, sd**2, support=support, effective=50.0, reach=none).interval(level)
+    step = (1 + 2 * stats.norm.ppf((1 + level) / 2) ** 2) / 6 / sd**2
+    for third, moved in (
+        (equal, [0, 0]),
+        (equal / 2, [0, 0]),
+        (1.5 * equal, [step * equal / 2, 0]),
+        (-equal / 3, [0, -step * equal / 3]),
+    ):
+        skewed = closed(mean, sd**2, support=support, effective=50.0, reach=none, third=np.array([third]))
+        np.testing.assert_allclose(skewed.interval(level) - plain, [moved], atol=1e-12)
+    both = closed(0.8, 0.01, support=(0.0, np.inf), third=np.array([1.0]))
+    np.testing.assert_array_equal(both.interval(), closed(0.8, 0.01, support=(0.0, np.inf)).interval())
+
+
+def test_third_moments_of_a_share_of_draws():
+    """Of n draws with replacement of T units, by enumeration of chances: Σ p (v - x)³ over n² is that of the mean."""
+    prediction = pd.Series(np.repeat(np.arange(60), 3))
+    truth = prediction.where(np.arange(180) % 9 > 0, 1000 + prediction)
+    ids = truth.drop_duplicates()
+    drawn = ids.sample(40, replace=True, random_state=3).tolist()
+    sample = eb.Sample(eb.measure(prediction, truth[truth.isin(drawn)]), eb.UniformClusters(draws=drawn))
+    fitted = engine.fitted.fit_sample(sample, [m.b3_recall, m.cluster_recall])
+    right = np.array([(prediction[truth == c].nunique() == 1) & (3 == (truth == c).sum()) for c in drawn])
+    wanted = np.sum((right - right.mean()) ** 3) / 40**3
+    assert fitted.estimates.unseen.third[1] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_census_has_an_interval_of_length_0_and_a_single_draw_none():

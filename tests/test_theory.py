@@ -70,10 +70,11 @@ def estimated(z, V):
     return value, np.sqrt(J @ V @ J), effective * (len(z) - 1) / len(z), effective
 
 
-def default_interval(z, V, unseen, r):
-    """Step 10."""
+def default_interval(z, V, unseen, r, third):
+    """Step 10; `third`: third moments of multipliers of draws."""
     value, se, df, _ = estimated(z, V)
-    return quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, r))
+    skewness = np.sum(third * (z @ slopes(z.sum(axis=0))) ** 3) / se**2
+    return quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, r), skewness)
 
 
 def count_against(z, unseen, r):
@@ -94,8 +95,8 @@ def distances(z, value):
     return min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
 
 
-def quantiles(value, variance, df, u, d, effective, level=0.95):
-    """Step 10, moves 2 to 4."""
+def quantiles(value, variance, df, u, d, effective, skewness=0.0, level=0.95):
+    """Step 10, moves 2 to 5."""
     epsilon = ((u - d) / (u + d)) ** 2 / 2 / effective
     x = value + epsilon / (1 + 2 * epsilon) * (u - d)
     v = (variance + epsilon / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
@@ -104,13 +105,16 @@ def quantiles(value, variance, df, u, d, effective, level=0.95):
         wider = v * (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
         size = x * (1 - x) / wider
         ends.append(stats.beta.ppf(p, size * x, size * (1 - x)))
-    return ends
+    beta = (1 - 2 * x) * v / (x * (1 - x))
+    beyond = max(abs(skewness) - abs(beta), 0) if skewness * beta > 0 else abs(skewness)
+    k = (1 + 2 * stats.norm.ppf((1 + level) / 2) ** 2) / 6
+    return [ends[0] - k * beyond * (skewness < 0), ends[1] + k * beyond * (skewness > 0)]
 
 
-def agrees(found, z, V, unseen, r):
+def agrees(found, z, V, unseen, r, third):
     value, se, df, _ = estimated(z, V)
     np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], [value, se, df], rtol=1e-10)
-    matches(found, default_interval(z, V, unseen, r))
+    matches(found, default_interval(z, V, unseen, r, third))
 
 
 def matches(found, ends, rtol=1e-10):
@@ -131,7 +135,14 @@ def matches(found, ends, rtol=1e-10):
 )
 def test_estimates_and_default_intervals(design, weight, theta):
     z = weight[:, None] * Y
-    agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, covariance(z, theta), theta, 1 / theta)
+    agrees(
+        eb.estimate(PREDICTION, LABELS, design, PRECISION),
+        z,
+        covariance(z, theta),
+        theta,
+        1 / theta,
+        theta * (2 * theta - 1),
+    )
 
 
 @pytest.mark.parametrize("population", [None, N])
@@ -152,7 +163,7 @@ def test_each_entity_counts_once(population):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", eb.Alarm)
             estimates = eb.estimate(PREDICTION, LABELS, design, PRECISION)
-        agrees(estimates, z, V, missed, -np.log(missed) / found)
+        agrees(estimates, z, V, missed, -np.log(missed) / found, missed * (2 * missed - 1))
 
 
 @pytest.mark.parametrize("strata", [False, True])
@@ -165,9 +176,8 @@ def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_unit
         V = ((1 - rate)[:, None] * z).T @ z
         design = eb.design.KnownInclusion(pd.Series(rate, DISTINCT), fixed_size=False)
         with np.errstate(divide="ignore"):
-            agrees(
-                eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, 1 - rate, -np.log(1 - rate) / rate
-            )
+            r, third = -np.log(1 - rate) / rate, (1 - rate) * (1 - 2 * rate)
+            agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, 1 - rate, r, third)
         return
     few = z[10:]
     V = 0.875 * len(few) / (len(few) - 1) * (few - few.mean(axis=0)).T @ (few - few.mean(axis=0))
@@ -175,7 +185,9 @@ def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_unit
     found = eb.estimate(PREDICTION, LABELS, design, PRECISION)
     value, se, _, effective = estimated(z, V)
     df, unseen = effective * (len(z) - 2) / len(z), np.where(rate == 1, 0, 0.875)
-    matches(found, quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, 1 / 0.875)))
+    skewness = np.sum(unseen * (2 * unseen - 1) * (z @ slopes(z.sum(axis=0))) ** 3) / se**2
+    against = count_against(z, unseen, 1 / 0.875)
+    matches(found, quantiles(value, se**2, df, *distances(z, value), against, skewness))
 
 
 SAMPLE = each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N)))

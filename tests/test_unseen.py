@@ -651,7 +651,8 @@ def numbers(*shape):
 def make_unseen(k):
     two = {name: numbers(k, 2) for name in ("certain", "skew", "between")}
     reach, share = numbers(k, 2) * [-1, 1], numbers(k) / 20
-    return Unseen(effective=numbers(k) * 50, reach=reach, unreached_share=share, **two)
+    third = numbers(k) / 1000
+    return Unseen(effective=numbers(k) * 50, reach=reach, unreached_share=share, third=third, **two)
 
 
 def make_moves(k):

@@ -163,7 +163,9 @@ def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, c
             fit.unseen,
             # the pseudo-draws of the interval fade with the standard error
             reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
-            unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),  # `between` has it for these
+            # `between` and `skew` have these for them
+            unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),
+            third=np.where(assisted, 0.0, fit.unseen.third),
         ),
     )
 

@@ -103,8 +103,17 @@ class Fitted:
 
     def _settle(self, fit: Estimates) -> Estimates:
         """Return estimates with the ends that labels settle, all arrays protected."""
-        certain = self.sample.certain(self.metrics)
-        return _protect(replace(fit, unseen=replace(fit.unseen, certain=certain)))
+        unseen = replace(fit.unseen, certain=self.sample.certain(self.metrics), third=self.third)
+        return _protect(replace(fit, unseen=unseen))
+
+    @cached_property
+    def third(self) -> FloatArray:
+        """Third moments of the metrics under the design, (..., metrics), to first order."""
+        if isinstance(self.sample, Batch):
+            return np.stack([Fitted(one, self.metrics).third for one in self.sample.samples])
+        with np.errstate(invalid="ignore"):  # a metric that is 0/0
+            third = self.sample.expansion.third @ self.effects**3
+        return np.asarray(np.where(np.isfinite(third), third, 0.0))
 
     @cached_property
     def slopes(self) -> FloatArray:

@@ -144,10 +144,10 @@ def bootstrap(
     if replicates < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     metrics, rng = resolve_metrics(metrics), generator(rng)
-    fitted, draws = fit_sample(sample, metrics), sample.expansion
+    fitted = fit_sample(sample, metrics)
     names, totals = replicate_totals(fitted, replicates, rng, progress)
     fit, found = ClosedForm()(sample, metrics), evaluate_draws(metrics, names, totals[None])
-    third, second = draws.third @ fitted.effects**3, np.diagonal(fitted.plain.cov)
+    third, second = fitted.third, np.diagonal(fitted.plain.cov)
     spread = np.maximum(second, 0) ** 1.5
     replicated = Replication(
         plain=fitted.plain.mean,

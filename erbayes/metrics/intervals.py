@@ -20,7 +20,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.special import lambertw, ndtr
+from scipy.special import lambertw, ndtr, ndtri
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, import_extra, need_object, number
@@ -192,6 +192,9 @@ class BetaGamma(Distribution):
     the first two: V is multiplied by (t_df(p)/z(p))² at probability p, with t and z the quantiles of
     Student's and of the normal distribution (Korn and Graubard 1998).
 
+    If draws have more skewness than such a Beta distribution, the end on its side moves outward by the excess
+    (Johnson 1978, JASA 73, 536-544).
+
     Differences of two predictions are gains less losses of draws (`erbayes.metrics.moves`). Each interval
     allows for the share of what a metric averages over that no draw reaches (`erbayes.metrics.unseen`).
 
@@ -222,6 +225,28 @@ class BetaGamma(Distribution):
             return "gains and losses"
         bounded = np.isfinite(result.support[j])
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
+
+    def bounds(self, result: Estimates, level: float) -> FloatArray:
+        bounds = Distribution.bounds(self, result, level)
+        return bounds if not result.unseen.third.any() else bounds + self._skew_further(result, level)
+
+    def _skew_further(self, fit: Estimates, level: float) -> FloatArray:
+        """Return how far ends move, (..., k, 2), by skewness of draws that Beta quantiles have not.
+
+        With g the third moment of an estimate over its variance, and β that of equal draws that are right or
+        wrong, (1 - 2x)V/(x(1 - x)), it is the part of g beyond β times (1 + 2z²)/6.
+        """
+        least, most = np.array(fit.support).T
+        x, V = self.moments(fit)
+        own = fit.uncut_sd**2
+        g = np.divide(fit.unseen.third, own, out=np.zeros_like(own), where=own > 0)
+        with np.errstate(invalid="ignore"):  # infinite supports, which stay as they are
+            room = (x - least) * (most - x)
+            beta = np.divide((least + most - 2 * x) * V, room, out=np.zeros_like(V), where=room > 0)
+        further = np.where(g * beta > 0, np.maximum(np.abs(g) - np.abs(beta), 0.0), np.abs(g)) * np.sign(g)
+        further = np.where(np.isfinite(most - least) & ~fit.moves.there, further, 0.0)
+        step = further * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6
+        return np.stack([np.minimum(step, 0.0), np.maximum(step, 0.0)], axis=-1)
 
     def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))

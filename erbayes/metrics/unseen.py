@@ -84,7 +84,7 @@ class Unseen:
     other records are; (-∞, ∞) if they settle nothing. `skew` (..., k, 2): third moments of draws down and up,
     over second ones, 0 or more, for which an end moves outward. `between` (..., k, 2): distances down and up
     to the ends of a range in which the estimate may be anywhere, whose uniform distribution is in the
-    covariance. Both are 0 by default.
+    covariance. `third` (..., k): third moments of the estimates under the design. All are 0 by default.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)
@@ -93,6 +93,7 @@ class Unseen:
     certain: FloatArray = by_component(-2, default=None)
     skew: FloatArray = by_component(-2, default=0.0)
     between: FloatArray = by_component(-2, default=0.0)
+    third: FloatArray = by_component(-1, default=0.0)
 
     def for_metrics(self, distances: FloatArray) -> Unseen:
         """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
@@ -104,6 +105,7 @@ class Unseen:
             certain=np.broadcast_to(UNSETTLED if self.certain is None else self.certain, distances.shape),
             skew=np.broadcast_to(self.skew, distances.shape),
             between=np.broadcast_to(self.between, distances.shape),
+            third=np.broadcast_to(self.third, shape),
         )
 
     def nearest(self, x: FloatArray) -> FloatArray:

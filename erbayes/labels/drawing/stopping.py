@@ -341,7 +341,8 @@ def _extrapolate_fit(fit: Estimates, draws: int, total: int) -> Estimates:
     factor = total / draws
     # further labels settle more, by how much nobody knows
     unsettled = np.broadcast_to(UNSETTLED, fit.unseen.certain.shape)
-    unseen = replace(fit.unseen, effective=fit.unseen.effective * factor, certain=unsettled)
+    more = {"effective": fit.unseen.effective * factor, "third": fit.unseen.third / factor**2}
+    unseen = replace(fit.unseen, **more, certain=unsettled)
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, unseen=unseen)
     # betting needs single draws, so that those at hand are repeated
     if (bets := fit.bets) is not None:
