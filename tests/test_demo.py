@@ -102,7 +102,7 @@ def test_the_engines_stand_next_to_the_truth(shown):
     world, _ = demo._make_heavy_tail()
     truth = dict(zip(("precision", "recall"), true_precision_and_recall(world.pred, world.true), strict=True))
     rows = re.findall(
-        r"^ *(closed form|bootstrap|size model|pool) +pairwise-(\w+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S.*\S) +(\S+)$",
+        r"^ *(closed form|bootstrap|posterior|size model) +pairwise-(\w+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S.*\S) +(\S+)$",
         text,
         re.M,
     )
