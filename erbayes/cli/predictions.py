@@ -30,11 +30,6 @@ class PredictionFile:
     cluster: str | None = None
     optional: bool = False
 
-    @property
-    def hints(self) -> readings.Named:
-        """Return the columns of another prediction of the same matcher."""
-        return readings.Named(**(self.path.hints if isinstance(self.path, File) else {}))
-
 
 @panel("Edges")
 class LinkOptions:
@@ -153,9 +148,8 @@ class ReadingOptions:
         cluster = None if optional else part.cluster
         record = self.bind(table.columns, part.path)
         named = name_columns(part.path, record=record, cluster=cluster, links=links)
-        if not named.ends:  # what was said of another table of the same matcher
-            said = {name: getattr(part.hints, name) for name in ("record", "cluster")}
-            hinted = {name: column for name, column in said.items() if column in table.columns}
+        if not named.ends and isinstance(part.path, File):  # said of another table of the same matcher
+            hinted = {name: column for name, column in part.path.hints.items() if column in table.columns}
             named = replace(named, **{n: c for n, c in hinted.items() if getattr(named, n) is None})
         near = readings.Near.all_of(self.listed) or near
         taken = column_roles.read_prediction(table, named, near, what=f"{what} {part.path}")

@@ -186,13 +186,12 @@ FAULTS = 20
 def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
     """Return what came back from annotators as one long table: a row per annotator, or pair, and quantity."""
     agreement = labels.agreement()
+    annotators = agreement["annotators"] + ": " + agreement["share"]
     faults = labels.problems["fault"].map(lambda fault: fault.value).value_counts().rename("times")
     tables = {
         "tasks": labels.summary(),
         "answers": labels.annotators(),
-        "agreement": agreement.assign(annotators=agreement["annotators"] + ": " + agreement["share"]).drop(
-            columns="share"
-        ),
+        "agreement": agreement.drop(columns="share").assign(annotators=annotators),
         "faults": faults.rename_axis("fault").reset_index(),
     }
     long = [
