@@ -24,7 +24,7 @@ from erbayes._internal.arrays import FloatArray, IntArray
 from erbayes.design.sample import Batch
 from erbayes.metrics.columns import ClusterSum
 from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
-from erbayes.metrics.uncertain import Estimates
+from erbayes.metrics.estimates import Estimates
 from erbayes.units import Units
 
 METRICS = resolve_metrics([*DEFAULT_METRICS, "cluster-precision"])

@@ -22,7 +22,7 @@ from erbayes import metrics as m
 from erbayes.analysis import causes, domains, planning, sensitivity
 from erbayes.labels import Annotator, Records, check
 from erbayes.metrics.columns import COLUMNS as COUNTED
-from erbayes.metrics.uncertain import Tabled
+from erbayes.metrics.tables import Tabled
 from erbayes.study import Study, populations, study
 
 P, N = "pairwise-recall", 240

@@ -12,7 +12,7 @@ from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes.engine import bootstrap
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.metrics.uncertain import Estimates
+from erbayes.metrics.estimates import Estimates
 
 pytestmark = pytest.mark.kernel
 PRED, TRUE = population(4)

@@ -21,7 +21,7 @@ from erbayes.analysis import planning, sensitivity
 from erbayes.analysis.domains import compare_by_domain
 from erbayes.engine import Taylor
 from erbayes.labels import Annotator, Beta, Records
-from erbayes.metrics.uncertain import Pictured
+from erbayes.metrics.tables import Pictured
 from erbayes.study import populations
 
 matplotlib.use("Agg")

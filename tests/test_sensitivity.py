@@ -14,7 +14,7 @@ from erbayes.analysis.sensitivity import grid, tipping, with_errors
 from erbayes.analysis.sensitivity.imputation import find_estimates, pool
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
-from erbayes.metrics.uncertain import Estimates
+from erbayes.metrics.estimates import Estimates
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow

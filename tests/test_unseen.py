@@ -18,9 +18,9 @@ from erbayes import metrics as m
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import Resampled
 from erbayes.engine.replicates import _count_moving_draws
-from erbayes.metrics import uncertain, unseen
+from erbayes.metrics import estimates, unseen
+from erbayes.metrics.estimates import Bets, Combination, Estimates, Replication, stacked
 from erbayes.metrics.moves import Moves
-from erbayes.metrics.uncertain import Bets, Combination, Estimates, Replication, stacked
 from erbayes.metrics.unseen import Unseen, widen
 from erbayes.units.clustering import Clustering
 from erbayes.units.shared import Overlap
@@ -728,7 +728,7 @@ def map_part(whole, at):
     """The components `at` of a result, or of `Unseen` or `Moves`, which results take with their own."""
     if hasattr(whole, "part"):
         return whole.part(at)
-    return unseen.map_components(lambda axes, x: uncertain._take_components(axes, x, at), whole)
+    return unseen.map_components(lambda axes, x: estimates._take_components(axes, x, at), whole)
 
 
 def assert_same(wanted, found, name):

@@ -27,10 +27,11 @@ from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
-from ..metrics.uncertain import Estimates, Pictured
+from ..metrics.tables import Pictured
 from ..units.clustering import Clustering
 from ..units.ids import kind
 from ..units.lookup import locate_all

@@ -18,7 +18,7 @@ from ..large import scan
 from ..large.counted import Scanned
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, MetricLike, resolve_metrics
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..units.measuring import measure
 
 

@@ -25,10 +25,11 @@ from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
-from ..metrics.uncertain import Estimates, Pictured, reason_column
+from ..metrics.tables import Pictured, reason_column
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
 from ..units.measuring import measure, read_framed, sampled_labels

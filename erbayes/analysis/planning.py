@@ -50,9 +50,10 @@ from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
 from ..metrics.columns import RECORDS, Known
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT, Kind, check_level, need_suitable
+from ..metrics.tables import Pictured, reason_column
 from ..metrics.totals import Totals, derivatives
-from ..metrics.uncertain import Estimates, Pictured, reason_column
 from ..metrics.unseen import Unseen
 from ..study.populations import Population
 from ..units.heap import chance_capped, find_heap

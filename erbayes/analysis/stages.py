@@ -23,7 +23,8 @@ from ..engine.contract import Engine
 from ..engine.named import find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
-from ..metrics.uncertain import Estimates, Pictured
+from ..metrics.estimates import Estimates
+from ..metrics.tables import Pictured
 from ..units.clustering import Clustering
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels

@@ -42,9 +42,10 @@ from ..metrics.definitions import (
     pairwise_recall,
     resolve_metrics,
 )
+from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import EMPTY, Estimates, Pictured
+from ..metrics.tables import Pictured
 from ..metrics.unseen import measure_parts, split_parts
 from ..units.edges import Edges
 from ..units.facts import list_candidates

@@ -28,7 +28,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
 from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
-from ..metrics.uncertain import Estimates, stacked
+from ..metrics.estimates import Estimates, stacked
 from ..units.measuring import measure, read_framed
 from ..units.units import Units
 from .correction import ControlMetrics, Linearised, correct

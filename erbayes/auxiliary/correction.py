@@ -14,7 +14,7 @@ from ..design.sample import Sample
 from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.fitted import fit_sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..metrics.unseen import map_components
 from .estimates import AssistedEstimates
 from .reference import Reference

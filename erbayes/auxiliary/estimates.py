@@ -12,8 +12,8 @@ from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
 from ..engine.diagnostics import alarms, out_of_balance
 from ..metrics.definitions import MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind
-from ..metrics.uncertain import Estimates
 from ..metrics.unseen import by_component
 from .second import ChangedShare
 

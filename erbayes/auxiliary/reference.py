@@ -11,7 +11,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..engine.fitted import columns_of
 from ..metrics.columns import Column
 from ..metrics.definitions import Metric, coefficients_of_size
-from ..metrics.uncertain import positions
+from ..metrics.totals import positions
 from ..units.units import Units
 
 

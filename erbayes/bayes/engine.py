@@ -16,7 +16,7 @@ from ..engine import Engine
 from ..engine.known_clusters import ClosedForm
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, pairwise_recall
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..metrics.unseen import stack_components
 from .data import need_design
 from .fit import DRAWS, MODEL, Fit, describe_weights, fast

@@ -25,8 +25,8 @@ from ..metrics.definitions import (
     pairwise_recall,
     resolve_metrics,
 )
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT
-from ..metrics.uncertain import Estimates
 from ..metrics.unseen import Unseen, stack_components
 from .by_model import FittedByModel
 from .data import Evidence

@@ -13,7 +13,7 @@ from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import MetricLike, pairwise_f1, pairwise_precision, pairwise_recall
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..units.clustering import Clustering
 from ..units.units import histogram
 from .data import data_of_prediction

@@ -12,7 +12,7 @@ from .._internal.errors import Grade, NotIdentified, Sentence
 from ..engine.diagnostics import reach_large, show_heap
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..units.heap import SETTLED
 from .by_model import FittedByModel
 from .heap import CappedReading

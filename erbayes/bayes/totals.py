@@ -33,8 +33,9 @@ from ..metrics.definitions import (
     MetricLike,
     resolve_metrics,
 )
+from ..metrics.estimates import Estimates
+from ..metrics.tables import Pictured
 from ..metrics.totals import evaluate_draws
-from ..metrics.uncertain import Estimates, Pictured
 from .data import Evidence
 from .heap import CappedReading
 from .model import SizeModel

@@ -15,7 +15,7 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
-from ..metrics.uncertain import Pictured
+from ..metrics.tables import Pictured
 from ..metrics.unseen import NOTABLE, UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle

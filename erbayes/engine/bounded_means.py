@@ -33,8 +33,8 @@ from ..design.contract import SelectedBySize, innermost
 from ..design.sample import Batch, Sample
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
+from ..metrics.estimates import Bets, Estimates
 from ..metrics.intervals import check_level
-from ..metrics.uncertain import Bets, Estimates
 from ..units.units import Units
 from .fitted import columns_of, fit_sample
 

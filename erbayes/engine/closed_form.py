@@ -14,7 +14,7 @@ import numpy as np
 from .._internal.arrays import Seed
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Estimates, stacked
+from ..metrics.estimates import Estimates, stacked
 from .fitted import fit_sample
 
 

@@ -13,8 +13,8 @@ from .._internal.arrays import Seed
 from .._internal.errors import DataError, need_object
 from ..design.sample import Sample
 from ..metrics.definitions import Group, Metric
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind
-from ..metrics.uncertain import Estimates
 
 
 class Engine(Protocol):

@@ -37,8 +37,8 @@ from ..metrics.definitions import (
     resolve_metric,
     resolve_metrics,
 )
+from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.sentences import is_at_an_end
-from ..metrics.uncertain import EMPTY, Estimates
 from ..metrics.unseen import NOTABLE
 from ..units.heap import chance_capped, find_heap, find_seen_caps
 from .fitted import Fitted, fit_sample

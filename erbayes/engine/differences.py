@@ -28,8 +28,8 @@ from ..metrics.definitions import (
     pairwise_precision,
     pairwise_recall,
 )
+from ..metrics.estimates import Estimates, stacked
 from ..metrics.moves import Moves
-from ..metrics.uncertain import Estimates, stacked
 from ..metrics.unseen import Unseen, round_outward
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals

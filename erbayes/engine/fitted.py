@@ -15,8 +15,8 @@ from .._internal.errors import DataError, NotIdentified
 from ..design.sample import Batch, Sample, need_sample
 from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.totals import Totals
-from ..metrics.uncertain import Estimates
 from ..metrics.unseen import map_components
 
 REMEMBERED = 100

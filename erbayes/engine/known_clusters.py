@@ -12,8 +12,8 @@ from .._internal.arrays import FloatArray, Seed
 from ..design.sample import Sample
 from ..metrics.columns import ENTITIES, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import Metric, entities, mean_cluster_size
+from ..metrics.estimates import Estimates, stacked
 from ..metrics.moves import Moves
-from ..metrics.uncertain import Estimates, stacked
 from ..metrics.unseen import round_outward
 from .fitted import fit_sample
 

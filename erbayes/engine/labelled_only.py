@@ -13,7 +13,7 @@ from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, pairwise_precision, resolve_metrics
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..units.units import Units, need_units
 from .fitted import fit_sample
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._internal.arrays import FloatArray, Seed
 from ..design.sample import Sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike
-from ..metrics.uncertain import Estimates, stacked
+from ..metrics.estimates import Estimates, stacked
 from .fitted import Fitted, fit_sample
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"

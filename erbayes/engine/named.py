@@ -11,7 +11,7 @@ from .._internal.errors import DataError, Grade, Sentence, import_extra
 from ..design.records import draws_records
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Estimates
+from ..metrics.estimates import Estimates
 from ..metrics.unseen import NOTABLE
 from .contract import Engine, adapt_to_study, need_engine, need_paired
 from .diagnostics import warn_heavy_tail

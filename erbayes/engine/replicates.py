@@ -18,9 +18,9 @@ from .._internal.errors import DataError, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates, Replication
 from ..metrics.moves import count_moving
 from ..metrics.totals import evaluate_draws
-from ..metrics.uncertain import Estimates, Replication
 from ..metrics.unseen import stack_components
 from .fitted import Fitted, fit_sample
 from .known_clusters import ClosedForm

@@ -14,8 +14,9 @@ from .._internal.arrays import Seed, draw_seed
 from .._internal.errors import DataError, NotIdentified, need
 from ..design.sample import Sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
-from ..metrics.uncertain import EMPTY, Estimates, Pictured
+from ..metrics.tables import Pictured
 from .contract import Fitting
 from .named import find_engine
 

@@ -2,6 +2,6 @@
 
 from . import definitions
 from .definitions import *
-from .uncertain import Estimates
+from .estimates import Estimates
 
 __all__ = [*definitions.__all__, "Estimates"]

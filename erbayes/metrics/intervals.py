@@ -33,7 +33,7 @@ from .quantiles import (
 from .unseen import measure_parts, widen
 
 if TYPE_CHECKING:
-    from .uncertain import Estimates
+    from .estimates import Estimates
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"

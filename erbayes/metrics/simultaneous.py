@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from .._internal.arrays import FloatArray
+from .estimates import Estimates
 from .intervals import check_level
-from .uncertain import Estimates
 
 PATHS = 10_000
 """Random vectors from which the level of simultaneous intervals is computed, to a standard error of .002."""

@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from .._internal.nearest import Nearest
+from .combinations import compute_covariance
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
+from .estimates import EMPTY, Estimates, describe_reasons, measure_distances
 from .intervals import Support
-from .uncertain import EMPTY, Estimates, compute_covariance, describe_reasons, measure_distances, positions
 from .unseen import Unseen
 
 ROUNDING = 1e-9
@@ -217,3 +218,11 @@ def _snap_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
     for end in np.transpose(support):
         mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
     return mean
+
+
+def positions(metric: Metric, names: Sequence[str]) -> list[int]:
+    """Return the positions of a metric's totals among `names`, and refuse a metric without one of them."""
+    lacking = [c.name for c in metric.columns if c.name not in names]
+    if lacking:
+        raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
+    return [names.index(c.name) for c in metric.columns]

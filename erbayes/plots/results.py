@@ -18,8 +18,8 @@ from ..design.sample import Sample
 from ..engine import diagnostics
 from ..labels.drawing.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable
-from ..metrics.uncertain import Estimates
 from .axes import (
     axes_of,
     choose_names,

@@ -34,9 +34,9 @@ from ..engine import Engine, Resampled
 from ..engine.diagnostics import alarms, say_what_would_show
 from ..engine.named import find_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
 from ..metrics.sentences import choose_quoted, describe_metric
-from ..metrics.uncertain import Estimates
 from . import sections
 
 ROLES = {

@@ -21,8 +21,8 @@ from ..analysis.stages import Stages
 from ..design.sample import Sample
 from ..engine.diagnostics import balance, influence
 from ..metrics.definitions import Metric
+from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable
-from ..metrics.uncertain import Estimates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,8 +30,8 @@ from .._internal.progress import show_progress
 from ..engine.contract import Engine, Estimator, adapt_to_study
 from ..engine.named import find_engine
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import EMPTY
 from ..metrics.intervals import check_level, need_suitable
-from ..metrics.uncertain import EMPTY
 from .measures import CELL, Study, name_bounds
 from .populations import Population
 from .samples import (

@@ -23,7 +23,7 @@ import pandas as pd
 
 from .._internal.digits import round_to_error
 from .._internal.errors import DataError, head, import_extra
-from ..metrics.uncertain import Pictured
+from ..metrics.tables import Pictured
 from ..metrics.unseen import ROUNDING
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from ...engine.fitted import fit_sample
 from ...engine.named import find_engine
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ...metrics.estimates import EMPTY, Estimates
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import EMPTY, Estimates, Pictured
+from ...metrics.tables import Pictured
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .metric import Place, in_domain, name_place

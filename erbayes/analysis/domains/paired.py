@@ -18,8 +18,9 @@ from ...engine.differences import subtract
 from ...engine.named import find_engine
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ...metrics.estimates import Estimates
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Estimates, Pictured
+from ...metrics.tables import Pictured
 from ...units.grouping import Of
 from ..comparison import Comparison
 from .estimates import Settings, grouped

@@ -34,7 +34,7 @@ from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
 from ...metrics.definitions import pairwise_precision, pairwise_recall
 from ...metrics.intervals import check_level
-from ...metrics.uncertain import Pictured, reason_column
+from ...metrics.tables import Pictured, reason_column
 from ...units.edges import Edges, sweep
 from ...units.ids import ids
 from ...units.lookup import look_up

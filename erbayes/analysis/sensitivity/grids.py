@@ -11,7 +11,7 @@ from ..._internal.errors import DataError, need, number, whole
 from ..._internal.progress import show_progress
 from ...labels.annotators.error_models import RATES, check_rates
 from ...metrics.definitions import Metric, resolve_metric
-from ...metrics.uncertain import Estimates
+from ...metrics.estimates import Estimates
 from .imputation import MOST, WithErrors, pool
 
 STEPS = [0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8]

@@ -40,10 +40,11 @@ from ...labels.annotators.pieces import Labelling
 from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
 from ...labels.drawing.unresolved import complete_draws
 from ...large.sources import lies_elsewhere
+from ...metrics.estimates import Estimates
 from ...metrics.moves import Moves
 from ...metrics.quantiles import compute_t_quantiles
 from ...metrics.sentences import choose_quoted
-from ...metrics.uncertain import Estimates, Pictured
+from ...metrics.tables import Pictured
 from ...metrics.unseen import UNSETTLED, Unseen, map_components
 
 SPURIOUS = 0.2

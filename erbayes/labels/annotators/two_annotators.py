@@ -18,7 +18,7 @@ from ...design.sample import Sample
 from ...engine.fitted import fit_sample
 from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
-from ...metrics.uncertain import Estimates
+from ...metrics.estimates import Estimates
 from ...units.clustering import Clustering
 from ...units.ids import ids
 from ...units.units import Units

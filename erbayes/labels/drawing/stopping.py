@@ -28,8 +28,9 @@ from ...engine.diagnostics import alarms, reach_large
 from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, resolve_metrics
+from ...metrics.estimates import Estimates
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
-from ...metrics.uncertain import Estimates, Pictured, reason_column
+from ...metrics.tables import Pictured, reason_column
 from ...metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
 
 MOST = 100_000

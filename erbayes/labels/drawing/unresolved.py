@@ -14,8 +14,9 @@ from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
 from ...engine.fitted import fit_sample
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ...metrics.estimates import Estimates
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Estimates, reason_column
+from ...metrics.tables import reason_column
 from ...units.units import Units
 
 BETTING = Betting()

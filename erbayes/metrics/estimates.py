@@ -1,24 +1,20 @@
-"""Results of engines: uncertain vectors, with their intervals, contrasts and tables."""
+"""Estimates of metrics: what every engine returns, with intervals, contrasts and tables."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 from scipy.special import ndtr
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.digits import shown
-from .._internal.errors import DataError, NotIdentified, head, import_extra
-from .._internal.nearest import Nearest
-from .definitions import Metric, resolve_metric, resolve_metrics
+from .._internal.errors import DataError, head, import_extra
+from .combinations import check_weights, combine_linearly, compute_covariance
+from .definitions import Metric, resolve_metric
 from .intervals import (
     DEFAULT,
     Anytime,
@@ -31,94 +27,17 @@ from .intervals import (
 )
 from .moves import Moves
 from .sentences import choose_quoted, describe_metric
+from .tables import Pictured, reason_column
 from .unseen import ROUNDING, Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.axes import Axes
-    from plotly.graph_objects import Figure
 
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
 )
 EMPTY = "it is 0/0 in this sample, since its denominator is 0"
-
-
-class Tabled(Nearest, ABC):
-    """A result that prints as its table, in consoles and notebooks (see `erbayes._internal.digits`).
-
-    Columns and conversions of its table are its own: `result["estimate"]`, `result.to_csv("found.csv")`.
-    """
-
-    __slots__ = ()
-    explored: ClassVar[str] = "table"
-
-    @abstractmethod
-    def table(self) -> pd.DataFrame:
-        """Return the result as a table, with all digits."""
-
-    def to_frame(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
-        """Return `table`, with its arguments, under the name that it has in pandas."""
-        return self.table(*chosen, **settings)
-
-    def summary(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
-        """Return `table`, with its arguments such as `level`, under the name that it has in ArviZ."""
-        return self.table(*chosen, **settings)
-
-    def explore(self, *chosen: Any, **settings: Any) -> Figure:
-        """Show the table of `explored`, with its arguments, by `erbayes.plots.explore`."""
-        shown = getattr(self, self.explored)(*chosen, **settings)
-        figure: Figure = import_module("erbayes.plots").explore(shown)
-        return figure
-
-    if not TYPE_CHECKING:  # since those of results with rows by name return other types
-
-        def __getitem__(self, name: Metric | str) -> pd.Series | pd.DataFrame:
-            """Return a column of `table`, or what it has of a metric."""
-            table = self.table()
-            if isinstance(name, str) and name in table:
-                return table[name]
-            with suppress(ValueError):  # as a DataError is
-                metrics = [metric.name for metric in resolve_metrics(name)]
-                if table.index.isin(metrics).any():
-                    return table.loc[metrics if len(metrics) > 1 else metrics[0]]
-                if "metric" in table and len(rows := table[table["metric"].isin(metrics)]):
-                    return rows.reset_index(drop=True)
-            raise DataError(f"no column {name!r}; the table has {', '.join(map(str, table))}")
-
-        def __contains__(self, name: object) -> bool:
-            """Return True if there is something in brackets under this name."""
-            with suppress(ValueError):  # as a DataError is
-                self[name]
-                return True
-            return False
-
-    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        """Return a heading, and the part of the table that is printed under it."""
-        return type(self).__name__, self.table()
-
-    def __repr__(self) -> str:
-        heading, table = self._choose_printed()
-        return f"{heading}\n{shown(table).to_string(max_rows=60)}"
-
-    def _repr_html_(self) -> str:
-        heading, table = self._choose_printed()
-        return f"{heading}{shown(table).to_html(max_rows=60)}"
-
-
-class Pictured(Tabled):
-    """A result that draws itself, by the function of `erbayes.plots` that draws a `picture`."""
-
-    __slots__ = ()
-    picture: ClassVar[str]
-
-    def plot(self, *chosen: Any, **settings: Any) -> Axes:
-        """Draw the result, with arguments of its function in `erbayes.plots`."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
-        axes: Axes = draw(self, *chosen, **settings)
-        return axes
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -408,11 +327,11 @@ class Estimates(Pictured):
         >>> fit.contrast([[-1, 1]], ["b - a"]).sd
         array([0.])
         """
-        C = _check_weights(weights, names, self.names)
-        centre = _combine_linearly(C, self.unseen.nearest(self.mean))
+        C = check_weights(weights, names, self.names)
+        centre = combine_linearly(C, self.unseen.nearest(self.mean))
         support = ((-np.inf, np.inf),) * len(C)
         if self.values is not None:
-            drawn = Estimates.of_draws(tuple(names), _combine_linearly(C, self.values), support, centre)
+            drawn = Estimates.of_draws(tuple(names), combine_linearly(C, self.values), support, centre)
             if self.other is None:
                 return drawn
             least = np.array([self.weight[row != 0].min() for row in C])
@@ -651,25 +570,6 @@ def measure_distances(mean: FloatArray, support: Sequence[Support]) -> FloatArra
     return np.nan_to_num(ends - mean[..., None])
 
 
-def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
-    """Return a table column of reasons, or none if all of them are empty."""
-    column = list(reasons)
-    return {"reason": column} if any(column) else {}
-
-
-def compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
-    """Return J V J', the covariance of linear forms J, with 0 for entries that are rounding."""
-    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
-    cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
-    # entries that cancel are 0, so that no interval has the length of rounding
-    return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
-
-
-def _compute_form(J: Any, V: FloatArray) -> FloatArray:
-    """Return J V J' for symmetric V and dense or sparse J."""
-    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
-
-
 def _locate_names(at: Any, names: Sequence[str]) -> list[int]:
     """Return positions among `names` as a list, (j,), refusing names and those past the end."""
     j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
@@ -681,37 +581,3 @@ def _locate_names(at: Any, names: Sequence[str]) -> list[int]:
             + ", ".join(f"{i} {name}" for i, name in enumerate(names))
         )
     return [int(i) for i in j]
-
-
-def _check_weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
-    """Return the weights of linear combinations as an array, (names, of), refusing other shapes."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise DataError(f"names of combinations must be a list of str, not {names!r}")
-    try:
-        C = np.atleast_2d(np.asarray(weights, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"weights of a combination must be numbers, one row per name: {error}") from error
-    if C.shape != (len(names), len(of)):
-        raise DataError(
-            f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
-            f"not shape {C.shape}"
-        )
-    if not np.isfinite(C).all():
-        raise DataError("weights of a combination must be finite")
-    if not (C != 0).any(axis=1).all():
-        raise DataError("weights of a combination are all 0")
-    return C
-
-
-def _combine_linearly(C: FloatArray, x: FloatArray) -> FloatArray:
-    """Return linear combinations of the last axis. They are NaN only if a NaN has a weight other than 0."""
-    lost = np.isnan(x) @ (C != 0).T
-    return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
-
-
-def positions(metric: Metric, names: Sequence[str]) -> list[int]:
-    """Return the positions of a metric's totals among `names`, and refuse a metric without one of them."""
-    lacking = [c.name for c in metric.columns if c.name not in names]
-    if lacking:
-        raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
-    return [names.index(c.name) for c in metric.columns]

@@ -1,0 +1,51 @@
+"""Linear forms of estimates: their weights, values and covariances, in which rounding is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError
+
+
+def compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+    """Return J V J', the covariance of linear forms J, with 0 for entries that are rounding."""
+    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
+    cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
+    # entries that cancel are 0, so that no interval has the length of rounding
+    return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _compute_form(J: Any, V: FloatArray) -> FloatArray:
+    """Return J V J' for symmetric V and dense or sparse J."""
+    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
+
+
+def check_weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
+    """Return the weights of linear combinations as an array, (names, of), refusing other shapes."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise DataError(f"names of combinations must be a list of str, not {names!r}")
+    try:
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"weights of a combination must be numbers, one row per name: {error}") from error
+    if C.shape != (len(names), len(of)):
+        raise DataError(
+            f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
+            f"not shape {C.shape}"
+        )
+    if not np.isfinite(C).all():
+        raise DataError("weights of a combination must be finite")
+    if not (C != 0).any(axis=1).all():
+        raise DataError("weights of a combination are all 0")
+    return C
+
+
+def combine_linearly(C: FloatArray, x: FloatArray) -> FloatArray:
+    """Return linear combinations of the last axis. They are NaN only if a NaN has a weight other than 0."""
+    lost = np.isnan(x) @ (C != 0).T
+    return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
