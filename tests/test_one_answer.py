@@ -203,3 +203,15 @@ def test_doors_raise_the_alarms_of_the_front_door(name):
     told = {str(alarm) for alarm in alarms if alarm.grade is not Grade.NOTE}
     assert {str(warning.message) for warning in raised} == told
     assert alarms == {*eb.alarms(sample, METRICS)}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_number_of_entities_that_a_second_clustering_does_not_help_is_that_of_all(name):
+    """The known number of predicted clusters is a control of its own, and here the better one."""
+    pred, other, labels, _, design = case(name)
+    found = quiet(eb.assisted, pred, labels, design, METRICS, by=other)
+    truth = ["entities", "mean-cluster-size"]
+    assert (found.table().loc[truth, "lambda"] == 0).all()
+    pd.testing.assert_frame_equal(
+        found.table().loc[truth, COLUMNS], wanted(name).loc[truth, COLUMNS], rtol=1e-9
+    )

@@ -122,10 +122,11 @@ def correct(
     Metrics that the control does not help are those of `default`.
     """
     notes = [why or reason for why, reason in zip(target.explain(), control.reasons, strict=True)]
-    usable = np.array([not why for why in notes])
-    variate = ControlVariate.of(
-        target.effects, control.effects, target.reach(), usable, variance, control.shared
-    )
+    usable, given = np.array([not why for why in notes]), (target.effects, control.effects, target.reach())
+    variate = ControlVariate.of(*given, usable, variance, control.shared)
+    # a number of entities has a control already, the known number of predicted clusters
+    worse = default.moves.there & (np.diagonal(variate.cov) >= np.diagonal(default.cov))
+    variate = ControlVariate.of(*given, usable & ~worse, variance, control.shared)
     assisted = variate.weight > 0
     shift, between, unreached = _compare_with_reference(target, control, variate.weight)
     # unreached clusters have the variance of a uniform distribution between both cases
