@@ -115,6 +115,16 @@ def flawless(design):
     return eb.estimate(truth, labels, design)
 
 
+def test_one_block_has_an_estimate_and_no_interval():
+    """It said "95 % interval nan % to nan %"."""
+    true, pred = ({i: i // size for i in range(40)} for size in (2, 3))
+    labels, block = {i: true[i] for i in range(20)}, dict.fromkeys(range(20), 0)
+    found = eb.estimate(pred, labels, eb.UniformClusters(), [P], blocks=block)
+    assert found.sentence() == (
+        "Of the links that the matcher made, 35.0 % are right (no interval, since a single draw has no variance)."
+    )
+
+
 def test_sentences_without_an_error_in_the_sample_and_of_a_census():
     found = flawless(eb.UniformClusters())
     low = found["pairwise-precision"].lower

@@ -96,10 +96,10 @@ def describe_estimate(
 ) -> str:
     """Return a sentence with an estimate and its interval, whose `level` is named if it is not empty."""
     written = _choose_format(support, estimate, sd)
-    low, high = map(written, bounds)
-    precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
-    if level and not census:
-        precision = f"{level} % interval {precision}"
+    within = f"{level} % interval " * bool(level) + " to ".join(map(written, bounds))
+    unknown = "no interval" + ", since a single draw has no variance" * bool(np.isnan(sd))
+    known = unknown if np.isnan(bounds[0]) else within
+    precision = "no sampling error, since every unit is labelled" if census else known
     sentence = IN_WORDS.get(name, f"The estimate of {name} is {{}}")
     return f"{sentence.format(written(estimate))} ({precision})."
 
