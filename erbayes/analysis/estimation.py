@@ -115,9 +115,9 @@ def estimate(
     Estimates with 95 % intervals
                        estimate     se  lower  upper  kind
     metric
-    pairwise-precision    0.822  0.026  0.766  0.869  Beta
+    pairwise-precision    0.822  0.026  0.763  0.869  Beta
     pairwise-recall       0.914  0.015  0.878  0.940  Beta
-    pairwise-f1           0.866  0.017  0.826  0.896  Beta
+    pairwise-f1           0.866  0.017  0.825  0.896  Beta
     b3-precision          0.903  0.014  0.874  0.928  Beta
     b3-recall             0.923  0.012  0.897  0.943  Beta
     cluster-recall        0.664  0.037  0.589  0.734  Beta
