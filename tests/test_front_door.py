@@ -224,6 +224,8 @@ def test_the_size_model_side_by_side_and_by_name():
     model = eb.estimate(SAMPLE, metrics=[P, R], engine="size model", rng=1)
     assert model.values is not None and model.values.shape[0] == 4
     np.testing.assert_allclose(model.estimate, found.loc["size model", "estimate"], atol=0.02)
+    beside = eb.side_by_side(SAMPLE, [R], engines=["size model", "posterior"], rng=1).table()
+    assert beside["kind"].tolist() == ["80 % equal-tailed, 20 % Beta", "equal-tailed"]
     bare = eb.estimate(SAMPLE, metrics=[R], engine="posterior", rng=1)
     np.testing.assert_array_equal(bare.chains, model.part([1]).chains)
     heavy = giant()

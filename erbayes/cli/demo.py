@@ -14,7 +14,7 @@ from .lazily import files
 REPETITIONS = 1000
 LINKS = eb.metrics.DEFAULT_METRICS[:2]
 """Pairwise precision and recall, in which a tail shows."""
-ENGINES = ("closed form", "bootstrap", "posterior", "size model")
+ENGINES = ("closed form", "bootstrap", "size model")
 
 
 def demo(picture: Path) -> None:

@@ -60,6 +60,9 @@ class Fitting(Engine, Protocol):
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
         """Return the fit of a sample."""
 
+    def answer(self, fit: Any, metrics: Sequence[Metric]) -> Estimates:
+        """Return metrics of a fit, jointly."""
+
 
 @runtime_checkable
 class Repeatable(Engine, Protocol):

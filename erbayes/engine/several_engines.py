@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
+from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -147,7 +149,7 @@ def _run_engines(
         try:
             # a fit answers metric by metric, if it lacks one of them
             if isinstance(engine, Fitting):
-                results[name] = engine.fitted(sample, rng)
+                results[name] = SimpleNamespace(apply=partial(engine.answer, engine.fitted(sample, rng)))
             else:
                 results[name] = engine(sample, metrics, rng)
         except NotIdentified as why:
