@@ -19,6 +19,7 @@ import pandas as pd
 import populations as sim
 from bayes_pool import RECORDS, SET_ASIDE
 from common import PLANS, PR, Mixture, as_markdown
+from figures import stamp
 
 from erbayes.engine import Jackknife
 from erbayes.engine.known_clusters import ClosedForm
@@ -73,3 +74,4 @@ if __name__ == "__main__":
         print(f"{name}, {plan}: {count_taken(population, drawing)}")
     runs = study(found, plans, [100], ENGINES, PR, repetitions=args.samples, seed=SEED, folder=args.folder)
     print(as_markdown(judge(runs.table())))
+    stamp("advised", f"seed {SEED}")

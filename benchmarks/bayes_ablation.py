@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from bayes_pool import SEED, people
 from common import PLANS, PR, as_markdown
+from figures import stamp
 from heaps import NONE
 from heaps import SEED as NONE_SEED
 
@@ -158,3 +159,4 @@ if __name__ == "__main__":
     asked.add_argument("--samples", type=int, default=10, help="samples per cell")
     args = asked.parse_args()
     print(as_markdown(judge(ends(args.file, args.samples))))
+    stamp("bayes-ablation", f"seeds {SEED + 1} and {NONE_SEED}")

@@ -22,6 +22,7 @@ import pandas as pd
 import populations as sim
 from common import PLANS, PR, as_markdown
 from engines import on_distinct
+from figures import stamp
 
 from erbayes.bayes import compiled, fast
 from erbayes.bayes.summary import extrapolates
@@ -156,3 +157,4 @@ if __name__ == "__main__":
     asked.add_argument("--sizes", type=int, nargs="+", default=[100], help="numbers of draws")
     args = asked.parse_args()
     print(as_markdown(judge(ends(args.file, args.set_aside, args.samples, args.sizes))))
+    stamp("bayes-pool", f"seed {SEED}")

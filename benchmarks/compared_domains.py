@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import as_markdown
+from figures import stamp
 from numpy.typing import NDArray
 
 import erbayes as eb
@@ -96,6 +97,7 @@ def main() -> None:
     cells = shown.groupby([*by, "population", "n"])["coverage"].agg(["mean", "size"])
     print(f"\nmean {shown['coverage'].mean():.3f}; least of cells with 40 intervals or more:")
     print(as_markdown(cells[cells["size"] >= 40].nsmallest(3, "mean").round(3).reset_index()))
+    stamp("compared-domains", "seed 5")
 
 
 if __name__ == "__main__":

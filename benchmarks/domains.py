@@ -14,6 +14,7 @@ import pandas as pd
 import populations as simulate
 from common import RELEASES as BEDS
 from common import table
+from figures import stamp
 
 import erbayes as eb
 from erbayes.analysis.domains import by_domain, in_domain
@@ -263,6 +264,7 @@ def main() -> None:
     )
     part("Speed", table(["all records", "50 groups", "ratio"], [speed()]))
     (Path(__file__).parent / "domains.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    stamp("domains", "seed 2")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import pandas as pd
 import populations as sim
 from common import PR, RELEASES
 from common import table as markdown
+from figures import stamp
 
 import erbayes as eb
 from erbayes.analysis.planning import Outlook, forecast
@@ -206,4 +207,6 @@ if __name__ == "__main__":
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     path = sys.argv[2] if len(sys.argv) > 2 else None
     bad = judge_default(number, path)
-    sys.exit(int(half_the_labels(4000, path) > 1 or bad))
+    bad = half_the_labels(4000, path) > 1 or bad
+    stamp("drawing", "seeds 1 and 2")
+    sys.exit(int(bad))

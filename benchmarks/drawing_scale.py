@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from common import write_large
+from figures import stamp
 from scale import THREADS, in_own_process, peak, read
 
 DRAWS, BAR = 500, 2.0
@@ -88,6 +89,7 @@ def main() -> None:
             )
         worst = max(min(cpu[plan]) for plan in PLANS) / min(cpu[arms[1]])
         print(f"  draws: {worst:.2f} times reading by pyarrow; the aim is {BAR}", flush=True)
+    stamp("scale", "seed 1")
 
 
 if __name__ == "__main__":

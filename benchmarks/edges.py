@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from figures import stamp
 
 import erbayes as eb
 from erbayes import datasets
@@ -410,6 +411,7 @@ def main() -> None:
         print(*asked.rest)
         print(study(asked.rest[0], *map(int, asked.rest[1:])).round(3).to_string())
     print(f"{time.process_time() - before:.0f} processor seconds", flush=True)
+    stamp("edges", "seeds 0, 1, 2 and 11")
 
 
 if __name__ == "__main__":

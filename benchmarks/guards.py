@@ -33,6 +33,7 @@ import pandas as pd
 import populations as sim
 from assisted import Case, joined, looser, paired, releases, shuffled, simulated, split
 from common import PLANS, as_markdown
+from figures import stamp
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -242,6 +243,7 @@ def main() -> None:
         print(as_markdown(wide.reset_index()))
     else:
         print(as_markdown(summarise(load(asked.output, chosen_on(), VARIANTS, asked.samples))))
+    stamp("assisted", "seed 3000")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import populations as sim
 from common import PR, as_markdown
+from figures import stamp
 
 import erbayes as eb
 from erbayes import bayes
@@ -129,3 +130,4 @@ if __name__ == "__main__":
     else:
         for name in HEAPS:
             print(as_markdown(judge(name, args.samples).reset_index()), flush=True)
+    stamp("heavy-tails", f"seed {SEED}")

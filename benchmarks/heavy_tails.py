@@ -36,6 +36,7 @@ import populations as sim
 from common import PLANS, PR, RELEASES, as_markdown, decimals
 from common import table as markdown
 from engines import on_calibrated, on_distinct
+from figures import stamp
 
 from erbayes import metrics as m
 from erbayes.bayes import compiled, fast
@@ -469,11 +470,13 @@ if __name__ == "__main__":
         runs = scored(beside(args.people(), args.sizes, args.samples or 40))
         for plan, metric in product(PLANS, METRICS):
             print(f"\n{plan}, {metric.name}: coverage / interval score\n\n{shown(runs, plan, metric.name)}")
+        stamp("heavy-tails", "seed 77")
         sys.exit()
     named = args.people is populations
     samples = args.samples or (200 if named else 100)
     if args.alarms:
         print(as_markdown(alarmed(args.people(), args.sizes, samples)))
+        stamp("heavy-tails", "seed 4")
         sys.exit()
     found = study(
         args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, folder=args.folder
@@ -490,4 +493,5 @@ if __name__ == "__main__":
         ["population", "plan", "n", "repetition"]
     )
     print(f"\n{model.warned.sum():.0f} of {len(model)} fits of the size model did not converge")
+    stamp("heavy-tails", "seed 4")
     sys.exit(int(named and of_bars.missed.any()))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import PLANS, PR, as_markdown
+from figures import stamp
 from heaps import HEAPS, NONE, SEED
 from scipy.stats import nbinom
 
@@ -100,6 +101,7 @@ def main() -> None:
         }
     )
     print(as_markdown(table.round(2).reset_index()))
+    stamp("histogram", f"seed {SEED}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from figures import stamp
 
 import erbayes as eb
 from erbayes import datasets
@@ -230,6 +231,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[2:] == ["known"]:
         print(study_known(int(sys.argv[1])).round(3).to_string())
+        stamp("impact", "seeds 5 and 9")
         sys.exit()
     cells = study(int(sys.argv[1]) if len(sys.argv) > 1 else 200, len(sys.argv) > 2)
     cells.to_csv(sys.stdout, index=False, float_format="%.4f")
@@ -239,3 +241,4 @@ if __name__ == "__main__":
     print(cells.groupby("statistic", sort=False)[kept].mean().round(3), file=sys.stderr)
     low = cells[cells["assisted cover"] < 0.92]
     print(low[["population", "n", "statistic", *kept]].round(3).to_string(), file=sys.stderr)
+    stamp("impact", "seeds 5 and 9")

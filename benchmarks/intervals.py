@@ -24,6 +24,7 @@ import populations as sim
 from common import PLANS, RELEASES
 from common import table as markdown
 from engines import on_calibrated, on_distinct
+from figures import stamp
 from populations import noisy, pair
 
 from erbayes import datasets
@@ -189,4 +190,5 @@ if __name__ == "__main__":
     short = records[records.coverage + 2 * records.coverage_mcse < np.where(links, 0.93, 0.90)]
     print(f"\n{len(short)} of {len(records)} cells miss a bar")
     print(short[["group", "population", "metric", "n", "coverage", "interval_score"]].to_string())
+    stamp("intervals", "seed 1")
     sys.exit(int(len(short) > 0))

@@ -9,6 +9,7 @@ The table of benchmarks/labelling-error.md: 20 samples of 500 draws each, from t
 import numpy as np
 import pandas as pd
 import populations as sim
+from figures import stamp
 
 import erbayes as eb
 from erbayes.engine import Taylor
@@ -63,6 +64,7 @@ def main() -> None:
                 error = (off.std(axis=0, ddof=1) / np.sqrt(SAMPLES)).max()
                 told = ", ".join(f"{x:g}" for x in rates)
                 print(f"| {draws} | {told} | {cells} | {error:.4f} |", flush=True)
+    stamp("labelling-error", f"seeds 0 to {SAMPLES - 1}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from common import PLANS, decimals
 from common import table as markdown
+from figures import stamp
 from heavy_tails import populations
 from scipy.special import logsumexp
 
@@ -107,3 +108,4 @@ if __name__ == "__main__":
             ],
         )
     )
+    stamp("heavy-tails", "seed 7")

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import populations as sim
 from common import PR, as_markdown
+from figures import stamp
 from good_matchers import Pair, pair_of
 
 import erbayes as eb
@@ -169,3 +170,4 @@ if __name__ == "__main__":
     for column in ("coverage", "score"):
         print(as_markdown(cells[column].unstack("way").reset_index()), end="\n\n")
     print(as_markdown(summarise(cells)))
+    stamp("model-differences", "seeds by names of cells")

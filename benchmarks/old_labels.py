@@ -5,6 +5,7 @@ The release of 2022-06-30 stands for the truth.
 
 import numpy as np
 import pandas as pd
+from figures import stamp
 
 import erbayes as eb
 from erbayes.datasets import patentsview_releases
@@ -36,3 +37,4 @@ if __name__ == "__main__":
     generator = np.random.default_rng(1)
     for pair in PAIRS:
         precision(every, *pair, 400, generator)
+    stamp("README", "seed 1")

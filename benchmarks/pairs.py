@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from common import as_markdown
 from edges import POPULATIONS, STRICT, make_large
+from figures import stamp
 from scipy.stats import beta, norm
 
 import erbayes as eb
@@ -185,6 +186,7 @@ def main() -> None:
         measure_speed()
     else:
         print(as_markdown(pd.concat([combine(name, 200, 200, asked.samples) for name in STRICT])))
+    stamp("pairs", "seeds 1 and 5")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import populations as sim
 from common import table as markdown
+from figures import stamp
 
 from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
@@ -172,6 +173,7 @@ def main(folder: str | None) -> None:
             print(f"\n{shown(letter, figure, tables)}")
     draw(found, "paper-precision.png", m.P_block, ("cluster_block", "naive", "record"))
     draw(found, "paper-recall.png", m.R_block, ("naive", "record"))
+    stamp("paper", "seed 1")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import pandas as pd
 import populations as sim
 from common import Mixture
 from common import table as markdown
+from figures import stamp
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -256,4 +257,5 @@ if __name__ == "__main__":
                         faults.append(f"{population}, {name}, {metric.name}: false passes {cells[-1]:.3f}")
     print(markdown(["population", "design", "metric", "truth", "alone", "allowed", "check"], lines))
     print(*["", *faults], sep="\n")
+    stamp("stopping", "seed 33")
     sys.exit(bool(faults))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from statistics import median
 from time import process_time
 
+from figures import stamp
+
 os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads: threads that wait take processor time too
 
 import numpy as np
@@ -98,6 +100,7 @@ def main() -> None:
         f"\nclosed form of P, R and F, {DRAWS} draws, in a study: {speed:,.0f} repetitions a second "
         f"(bar: {PER_SECOND:,})"
     )
+    stamp("README", "seed 1")
     if number * took["plain"] < TIMES_FASTER * took["all"] or speed < PER_SECOND:
         sys.exit("failed: too slow")
 

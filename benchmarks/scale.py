@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 from common import write_large
+from figures import stamp
 
 THREADS, BAR = 2, 1.5
 FRAMES = ["strings", "objects", "integers", "categories"]
@@ -181,6 +182,7 @@ def main() -> None:
                 print(f"{millions} million rows of pandas {kind}; memory beyond the frame")
                 arms = [] if kind == "categories" else ["SQL by hand"]
                 compared([*arms, "erbayes.large.scan", "erbayes.measure"], folder, kind, None, given.rounds)
+    stamp("scale", "seed: the number of records")
     if failed:
         sys.exit(f"failed: more than {BAR} times the processor time of SQL by hand")
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import as_markdown
+from figures import stamp
 from good_matchers import entities_of, spoil
 
 import erbayes as eb
@@ -138,6 +139,7 @@ def main() -> None:
         print(f"\n{how}: all {np.exp(log.mean()):.3f}, highest of a cell {np.exp(log.max()):.3f}\n")
     print(as_markdown(np.exp(ratio["once, cut"].unstack("metric").groupby("share").mean()).reset_index()))
     print(as_markdown(cells["covers"].groupby("share").agg(["mean", "min"]).reset_index()))
+    stamp("settled", "seeds 54 and by names of cells")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import numpy as np
 import populations as sim
 from common import RELEASES, Mixture
 from common import table as markdown
+from figures import stamp
 from populations import pair
 
 import erbayes as eb
@@ -234,4 +235,5 @@ if __name__ == "__main__":
         if worst and float(worst) < 0.95 - 2 * np.sqrt(0.95 * 0.05 / NONRESPONSE):
             faults.append(f"non-response {case}, {metric}: worst cases cover {worst}")
     print(*["", *faults], sep="\n")
+    stamp("stopping", "seed 18")
     sys.exit(bool(faults))

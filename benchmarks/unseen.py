@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 import populations as sim
 from common import Mixture, as_markdown
+from figures import stamp
 from good_matchers import ORDINARY, SETS, pair_of
 
 import erbayes as eb
@@ -252,6 +253,7 @@ def main() -> None:
     rows["door"] = rows.door.where(rows.door == "difference", "estimate")
     for other in ([], ["n"], ["population"]):
         print(as_markdown(summarise(rows, ["design", "door", *other])), end="\n\n")
+    stamp("unseen", "seeds by names of cells")
 
 
 if __name__ == "__main__":
