@@ -291,6 +291,11 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     assert seconds["B"].isna().all()
     median = labels.annotators().set_index("annotator")["median seconds"]
     assert median["A"] == 9 and np.isnan(median["B"])
+    assert not [caution for caution in labels.cautions() if "within" in caution]
+    hasty = [one | {"seconds": 1.9 - (number % 2)} for number, one in enumerate(content["answers"])]
+    path.write_text(json.dumps(content | {"answers": hasty}), "utf-8")
+    (caution,) = (caution for caution in read_labels(folder).cautions() if "within" in caution)
+    assert caution.startswith("A answered half of the tasks within 1.9 seconds each")
     again = [one | {"seconds": one.get("seconds", 0) + 100} for one in content["answers"]]
     (folder.path / "answers-later.json").write_text(json.dumps(content | {"answers": again}), "utf-8")
     assert read_labels(folder).annotators()["median seconds"].iloc[0] == 109, "the later file counts on"

@@ -176,7 +176,7 @@ def test_too_many_files_are_told_which_command_takes_them(folder):
     assert "(l.parquet): report takes one PREDICTION, and erbayes compare several" in refused(
         "report", *given
     )
-    assert refused("metrics", "p.csv").endswith("extra argument(s) (p.csv)\n")
+    assert refused("metrics", "f1", "p.csv").endswith("extra argument(s) (p.csv)\n")
 
 
 @pytest.mark.parametrize(
@@ -766,7 +766,7 @@ def test_report_leaves_the_old_page_where_it_fails(folder):
     (folder / "report.html").write_text("old", encoding="utf-8")
     (folder / "strangers.csv").write_text("unit\nnobody\n", encoding="utf-8")
     assert "draws name units without labels" in refused(
-        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "strangers.csv"
+        "report", "p.csv", "l.parquet", "-d", "uniform-records", "--drawn", "strangers.csv", "--replace"
     )
     assert (folder / "report.html").read_text(encoding="utf-8") == "old"
 
@@ -1056,7 +1056,7 @@ def test_a_report_has_your_own_numbers(folder):
     assert digits.format_number(row["predicted"]) in page and digits.format_number(row["estimate"]) in page
     digest = hashlib.sha256((folder / "orders.csv").read_bytes()).hexdigest()
     assert f"orders.csv, {(folder / 'orders.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
-    assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
+    assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv", "--replace")
 
 
 def test_a_file_of_all_records_may_have_other_columns(folder):

@@ -794,15 +794,19 @@ def test_side_by_side_shows_the_engines_that_can(files):
 def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):
     labelled("--attributes", "a.csv", design="multipurpose")
     page = files / "report.html"
-    done("report", "f")
+    done("report", "f", "--replace")
     bare = page.read_bytes()
-    done("report", "f")
+    done("report", "f", "--replace")
+    assert page.read_bytes() == bare
+    told = refused("report", "f", "--with-records", "name")
+    assert "report.html is there; name another page (-o), or replace it (--replace)" in told
     assert page.read_bytes() == bare
     text = bare.decode()
     assert "lambda" not in text and "records were drawn at random, with chances by" in text.lower()
     assert "erbayes draw --design multipurpose</td>" in text and "a record of it" not in text
-    done("report", "f", "--with-records", "name")
+    done("report", "f", "--with-records", "name", "--replace")
     assert "a record of it" in page.read_text(encoding="utf-8")
+    page.unlink()
     told = refused("report", "f", "--with-records", "secret")
     assert "f has no column 'secret' for --with-records; it has 'name'" in told
     TRUE.rename_axis("record").rename("entity").to_csv("l.csv")

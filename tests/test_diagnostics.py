@@ -84,7 +84,7 @@ def test_alarms_speak_only_when_something_is_wrong():
 
 def test_no_variation_is_a_note_at_an_end_of_the_range_and_a_caution_inside_it():
     """Pairs that are found, beside triples of which one record is always missing: recall is 1/3 in each."""
-    labels = {i: i // 3 for i in range(60)}
+    labels = {i: i // 3 for i in range(57)}
     prediction = {i: (i // 3, i % 3 == 0) for i in range(600)}
     sample = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
     inside, end = (eb.alarms(sample, [x])[0] for x in (m.pairwise_recall, m.pairwise_precision))
@@ -165,6 +165,22 @@ def test_labels_of_drawn_records_alone_raise_an_alarm():
     assert "Each of the 5 labelled entities has a single record" in alarm and "joins 5 of these" in alarm
     assert not told({i: f"e{i}" for i in range(0, 8, 2)})
     assert not told({i: f"e{i // 2}" for i in range(11)})
+
+
+def test_labels_of_errors_alone_raise_an_alarm():
+    entities = {i: i // 3 for i in range(90)}
+    prediction = {i: (i + 1) // 3 for i in range(90)}  # the first entity's cluster has two records of it
+
+    def told(n, right=False):
+        labels = {i: e for i, e in entities.items() if e < n}
+        found = eb.alarms(
+            eb.Sample(eb.measure(entities if right else prediction, labels), eb.UniformClusters())
+        )
+        return [a for a in found if "is predicted exactly" in a]
+
+    (alarm,) = told(20)
+    assert alarm.startswith("None of the 20 labelled entities") and alarm.grade.value == "fault"
+    assert not told(19) and not told(20, right=True)
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,7 @@ def test_the_shell_takes_looks(folder, tmp_path):
     shown = run("report", *args, "-o", "report.html")
     assert shown.exit_code == 0, shown.output
     assert "120 of the predicted clusters" in Path("report.html").read_text(encoding="utf-8")
-    shown = run("report", *args, "--looks", "0/5", "-o", "report.html")
+    shown = run("report", *args, "--looks", "0/5", "-o", "report.html", "--replace")
     assert "120 of the predicted clusters" not in Path("report.html").read_text(encoding="utf-8")
 
 

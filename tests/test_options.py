@@ -30,7 +30,9 @@ OWN = {
     | BY
     | ERRORS,
     "compare": {"all-pairs", "engine", "picture", "format", "output", "strict"} | BY | ERRORS,
-    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"} | BY | ERRORS,
+    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output", "replace"}
+    | BY
+    | ERRORS,
     "plan": {"looks", "half-width", "per-unit", "per-record", "format", "output"},
     "check": {"looks", "min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
 }

@@ -216,6 +216,8 @@ WITHOUT = {
     "checks.explain_missing": NAMES,
     "checks.refuse_edges": "tests/test_mistaken.py",
     "columns.read_prediction": NAMES,
+    "definitions._find_metric": NAMES,
+    "commands.report_command": "tests/test_cli_folder.py",
     "comparison.on_shared_records": "tests/test_compare.py",
     "counted.": "tests/test_doors.py",
     "data.need_design": ADVICE,

@@ -13,7 +13,7 @@ COMMANDS = {
     "estimate": (),
     "check": ("--min", "recall=0.5"),
     "plan": ("--half-width", "0.1", "-m", "f1"),
-    "report": ("-o", "x.html"),
+    "report": ("-o", "x.html", "--replace"),
 }
 
 
@@ -66,7 +66,7 @@ def test_commands_need_the_folder_alone(folder, command):
 CALLS = {
     "estimate": ("estimate", "--by", "country", "-m", "recall", "--format", "csv"),
     "compare": ("compare", "new.csv", "--by", "country", "-m", "recall", "--format", "csv"),
-    "report": ("report", "--by", "country", "-m", "recall", "-o", "x.html"),
+    "report": ("report", "--by", "country", "-m", "recall", "-o", "x.html", "--replace"),
     "impact": ("impact", "--feature", "years=age:max", "--statistic", "mean(years)", "--format", "csv"),
 }
 

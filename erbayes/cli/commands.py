@@ -15,7 +15,7 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Grade, Sentence, head
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head
 from .._internal.policies import Missing
 from .analyses import (
     SEED,
@@ -312,12 +312,8 @@ def report_command(
         "Values under the pointer in pictures of estimates and groups. The page needs no network all the "
         "same, since 5 MB of plotly are in it; needs the extra explore."
     ),
-    output: Path = option(
-        "Page to write; an old one is replaced once it is complete.",
-        "-o",
-        default=Path("report.html"),
-        ends=("html", "htm", ""),
-    ),
+    output: Path = option("Page to write.", "-o", default=Path("report.html"), ends=("html", "htm", "")),
+    replace_page: bool = flag("Replace the page if it is there, once the new one is complete.", "--replace"),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
@@ -330,6 +326,10 @@ def report_command(
       erbayes report clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
+    if output.exists() and not replace_page:
+        raise DataError(
+            f"{output} is there", Remedy("name another page (-o), or replace it", "", "--replace")
+        )
     if not numbers.given:
         domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
@@ -462,8 +462,12 @@ def help_command(topic: str | None = argument("A topic or a command.", default=N
 
 
 @command("metrics")
-def metrics_command(printing: Printing) -> None:
-    """List every metric with its meaning, formula and source.
+def metrics_command(
+    metrics: str | None = argument("Names with commas, such as precision,f1.", default=None, parser=str),
+    *,
+    printing: Printing,
+) -> None:
+    """List METRICS, or all of them, with meaning, formula and source.
 
     \b
     n           records that an entity and a predicted cluster share
@@ -477,7 +481,8 @@ def metrics_command(printing: Printing) -> None:
     [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
     [T07] Talburt et al. (2007).
     """
-    rows = [(m.group.value, m.name, m.meaning, m.source) for m in eb.metrics.ALL]
+    asked = eb.metrics.ALL if metrics is None else MetricOptions(metrics=metrics).chosen_metrics()
+    rows = [(m.group.value, m.name, m.meaning, m.source) for m in asked]
     printing.show(Answer(table=pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"])))
 
 

@@ -16,6 +16,7 @@ from ..design.contract import innermost
 from ..design.records import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import (
+    EXACT,
     PIECES,
     PREDICTED_CLUSTERS,
     PREDICTED_LINKS,
@@ -54,13 +55,14 @@ finds none of the links of what is left out, recall is too high by at most 1/(1 
 ROUNDING = 1e-9
 """Distance of an estimate from an end of its range that is rounding."""
 FELT = 0.0005
-"""Relative error of predicted links up to which no metric feels it. Shares of links move by no more, which is
-half a unit of their third decimal."""
+"""Relative error of predicted links that no metric feels. Shares of links move by half a third decimal."""
 MISSED = 0.01
-"""Chance to miss all clusters larger than those that draws touch, up to which it does not explain that they
-are missed. It is one sound sample in a hundred."""
+"""Chance to miss all clusters larger than those that draws touch that explains nothing, one in a hundred."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful, by convention."""
+ALL_WRONG = 20
+"""Number of labelled entities, none predicted exactly, that makes their choice doubtful. One sample in twenty
+is so where one in seven is right."""
 
 
 def balance(sample: Sample) -> pd.DataFrame:
@@ -237,7 +239,7 @@ def alarms(
         *out_of_balance(sample, metrics, excused),
         *_warn_unresolved(sample),
         *_warn_records(sample),
-        *_warn_entities_of_one(sample),
+        *_warn_odd_labels(sample),
         *_warn_left_out(sample),
     ]
 
@@ -410,17 +412,22 @@ def say_what_would_show(sample: Sample) -> list[str]:
     return said
 
 
-def _warn_entities_of_one(sample: Sample) -> list[Sentence]:
-    """Return the alarm of labels that seem to list drawn records only, not all records of their entities."""
+def _warn_odd_labels(sample: Sample) -> list[Sentence]:
+    """Return the alarm of labels of drawn records only, or of entities that were chosen as they are wrong."""
     units = sample.units
     joined = int((units.m > 1).sum())
-    if not units.by_entity or (units.N > 1).any() or joined < JOINED:
+    if units.by_entity and joined >= JOINED and not (units.N > 1).any():
+        what = (
+            f"Each of the {len(units):,} labelled entities has a single record, although the prediction "
+            f"joins {joined:,} of these to others: labels must list every record of each sampled entity"
+        )
+    elif units.by_entity and len(units) >= ALL_WRONG and not units.column(EXACT).any():
+        what = (
+            f"None of the {len(units):,} labelled entities is predicted exactly. If they were chosen because "
+            "they looked wrong, no estimate can be trusted: draw at random"
+        )
+    else:
         return []
-    what = (
-        f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
-        f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
-        "not only the drawn records."
-    )
     return [Sentence(what, Grade.FAULT)]
 
 

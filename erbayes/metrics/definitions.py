@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, number
+from .._internal.errors import DataError, Remedy, number
 from . import columns as u
 
 __all__ = [
@@ -585,4 +585,4 @@ def _find_metric(name: str) -> Metric:
     if near:
         meant = " or ".join(repr(alike[n]) for n in dict.fromkeys(near))
         raise DataError(f"no metric {name!r}: did you mean {meant}?")
-    raise DataError(f"no metric {name!r}; there are {', '.join((*NAMED, *ALIASES))}")
+    raise DataError(f"no metric {name!r}", Remedy("see all", "erbayes.metrics.ALL", "erbayes metrics"))

@@ -37,6 +37,8 @@ JUDGES_ITS_OWN = (
     "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
 )
 """Why another prediction is refused."""
+HASTY = 2.0
+"""Seconds at work on a task in which nobody has compared records, by convention."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -185,6 +187,11 @@ class Labels(Nearest):
                     "predicted cluster is accepted, each candidate is refused, and no id is added. Pressing "
                     "Enter alone does the same, and then every estimate is 1: have some of these tasks "
                     "answered anew in a blind folder, with controls"
+                )
+            if row["median seconds"] < HASTY:
+                said.append(
+                    f"{name} answered half of the tasks within {row['median seconds']:.1f} seconds each, in "
+                    "which nobody compares records: look at some of these tasks together"
                 )
             if missed:
                 where = accepted["task"][accepted["annotator"] == name]
