@@ -7,7 +7,7 @@ BIN := .venv/bin
 # The search for examples loads PyMC with the room of models, and with every name that `erbayes` can load.
 QUICK := -m 'not slow and not notebook and not page and not study' --ignore=erbayes/bayes --ignore=erbayes/__init__.py
 
-.PHONY: test check house quick every kernel lowest demo study notebooks pages docs links
+.PHONY: test check house quick every kernel lowest demo study notebooks pages docs links address
 # Style and types take one core for a minute. They run beside the tests, so that no core waits for them.
 test: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house every
@@ -88,3 +88,6 @@ links: .venv/test .venv/docs
 	@test -n "$(PYTHON)" || { echo "erbayes needs Python 3.12 or newer"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@touch $@
+
+address:
+	sed -i 's#https://example.org/erbayes#$(AT)#; s#](\([A-Za-z]*[/.]\)#]($(AT)/blob/main/\1#g' pyproject.toml CITATION.cff README.md
