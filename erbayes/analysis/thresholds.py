@@ -25,7 +25,7 @@ from scipy.special import ndtri
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
-from ..design.contract import Design
+from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, estimate_paired, need_paired
 from ..engine.named import find_engine
@@ -399,11 +399,13 @@ def thresholds(
         predictions = read_clusters(edges, labels, records, columns) if columns else edges
         by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, defined, engine=engine, rng=rng)
-        joint, samples = compared.joint, compared.samples
+        joint, samples = compared.joint, [*compared.samples]
     else:
         for alarm in table.alarms(labels):
             warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
-        samples = tuple(Sample(units, design) for units in table.units(labels, levels))
+        samples, free = [], isinstance(design, SelectedBySize)  # whose draws are the same at each threshold
+        for units in table.units(labels, levels):
+            samples.append(samples[0].with_units(units) if samples and free else Sample(units, design))
         joint = estimate_paired(need_paired(find_engine(engine)), samples, defined, rng)
     width = len(joint.names) // len(levels)
     joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
@@ -412,7 +414,7 @@ def thresholds(
     for said in joint.alarms:
         warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
     effective = np.array([effective_draws(sample, metrics) for sample in samples])
-    return Curve(levels.astype(float), metrics, joint, samples, effective)
+    return Curve(levels.astype(float), metrics, joint, tuple(samples), effective)
 
 
 def load_edges(edges: Any, score: str | None) -> Any:

@@ -12,17 +12,19 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
 
 
+def make_sparse(J: FloatArray, V: FloatArray) -> Any:
+    """Return linear forms J to be multiplied by V, as a sparse matrix if they are many."""
+    many = J.ndim == 2 and J.size > 10_000  # fewer take longer to convert than to multiply
+    return csr_array(J) if many and not np.isnan(V).any() else J
+
+
 def compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
     """Return J V J', the covariance of linear forms J, with 0 for entries that are rounding."""
-    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
-    cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
+    sparse = make_sparse(J, V)
+    both = (sparse, V), (abs(sparse), np.abs(V))
+    cov, size = (np.asarray(A @ np.swapaxes(A @ B, -1, -2)) for A, B in both)
     # entries that cancel are 0, so that no interval has the length of rounding
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
-
-
-def _compute_form(J: Any, V: FloatArray) -> FloatArray:
-    """Return J V J' for symmetric V and dense or sparse J."""
-    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
 
 
 def check_weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from .._internal.nearest import Nearest
-from .combinations import compute_covariance
+from .combinations import compute_covariance, make_sparse
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .estimates import EMPTY, Estimates, describe_reasons, measure_distances
 from .intervals import Support
@@ -173,8 +172,7 @@ class Totals(Nearest):
 
     def _compute_squares(self, sized: FloatArray, M: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics). Rows have few entries."""
-        sparse: Any = sized if M.ndim > 2 else csr_array(sized)
-        return np.asarray(np.sum((sparse @ M) * sized, axis=-1))
+        return np.asarray(np.sum((make_sparse(sized, M) @ M) * sized, axis=-1))
 
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

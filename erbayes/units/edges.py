@@ -165,7 +165,11 @@ class ThresholdClusters:
 def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[ThresholdClusters]:
     """Return the clustering of the watched records at each of K falling thresholds."""
     # in each band of scores only the clusters that its edges touch are joined, so that each edge works once
-    order, ends = _sort_bands(edges.score, thresholds)
+    K = len(thresholds)
+    band = (K - np.searchsorted(thresholds[::-1], edges.score, side="right")).astype(np.min_scalar_type(K))
+    ends = np.cumsum(np.bincount(band, minlength=K + 1))[:K]
+    # small integers are sorted by counting, which is quicker than a sort of scores
+    order = np.argsort(band, kind="stable")[: ends[-1]]
     left, right = edges.left[order], edges.right[order]
     forest = _Forest(len(edges.records), left.dtype)
     at, start = np.asarray(watched), 0
@@ -175,15 +179,6 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[T
         at = forest.find(at)
         cluster, roots = pd.factorize(at)
         yield ThresholdClusters(cluster, forest.size[roots], forest.known(), roots)
-
-
-def _sort_bands(score: FloatArray, thresholds: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return edges in order of their bands, and the end of each band among them, (K,)."""
-    K = len(thresholds)
-    band = (K - np.searchsorted(thresholds[::-1], score, side="right")).astype(np.min_scalar_type(K))
-    ends = np.cumsum(np.bincount(band, minlength=K + 1))[:K]
-    # small integers are sorted by counting, which is quicker than a sort of scores
-    return np.argsort(band, kind="stable")[: ends[-1]], ends
 
 
 class _Forest:
