@@ -356,8 +356,8 @@ def test_a_plan_needs_a_width(folder):
 IDLE = {
     "estimate p.csv l.parquet -d uniform-clusters --left record": "a link has two records",
     "estimate p.csv l.parquet -d uniform-clusters --edges --cluster cluster": "links, which have no --cluster",
-    "estimate p.csv l.parquet -d uniform-clusters --side-by-side --interval wald": "leave out --interval",
-    "draw p.csv -d uniform-records -n 9 --seed 1 -o f --overlap 0.5": "--overlap needs two --annotators",
+    "estimate p.csv l.parquet -d uniform-clusters --side-by-side --interval wald": "each engine has its own interval",
+    "draw p.csv -d uniform-records -n 9 --seed 1 -o f --overlap 0.5": "--overlap needs --annotators, two of whom",
 }
 
 

@@ -409,10 +409,10 @@ REFUSALS = {
     "p.csv f --annotator-errors missed=x": "missed is a number, or errors/cases",
     "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",
     "p.csv q.csv -d uniform-records --annotator-errors folder": "needs a folder of erbayes draw as LABELS",
-    "p.csv f --annotator-errors missed=.1 --engine jackknife": "goes with --by and --across: leave out --engine",
+    "p.csv f --annotator-errors missed=.1 --engine jackknife": "--annotator-errors and --engine do not go together, as errors of labels are for the closed form",
     "p.csv f --worst-cases": "f has no unresolved draws: each draw has a complete answer",
     "p.csv q.csv -d uniform-records --worst-cases": "--worst-cases needs a folder of erbayes draw",
-    "p.csv f --worst-cases --side-by-side": "--worst-cases, --side-by-side ask for different analyses: leave out all but one",
+    "p.csv f --worst-cases --side-by-side": "--side-by-side and --worst-cases ask for different engines: leave out one of them",
     "p.csv f --worst-cases --interval wald": "leave out --interval wald, or choose anytime",
 }
 
@@ -583,7 +583,7 @@ def test_candidates_of_a_task_have_a_limit(files):
     assert "leaves out" not in long.stderr
     assert set((tasks["role"] == "candidate").groupby(tasks["task"]).sum()) == {7}
     assert set(tasks["why"]) == {"", "scored pair", "looser clustering"}
-    assert "--limit needs candidates" in refused(
+    assert "--limit needs --search or --candidates or --looser" in refused(
         *DRAW, "--design", "uniform-records", "--limit", 7, "--output", "i"
     )
 

@@ -54,14 +54,14 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
     assert ("was taken, since" in shown.stderr) is (name == "advised")
     errors = ("--annotator-errors", "missed=.1")
-    assert "--annotator-errors has an engine of its own" in refused(*call, "--engine", name, *errors)
+    assert "--annotator-errors and --engine do not go" in refused(*call, "--engine", name, *errors)
 
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
-    assert "--side-by-side has engines of its own" in refused(
+    assert "--side-by-side and --engine ask for different engines" in refused(
         *CALL, "--engine", "posterior", "--side-by-side"
     )
-    assert "--by, --side-by-side ask for different" in refused(*CALL, "--side-by-side", "--by", "cluster")
+    assert "--side-by-side and --by ask for different" in refused(*CALL, "--side-by-side", "--by", "cluster")
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
     )
@@ -80,9 +80,8 @@ def test_groups_take_an_engine(folder, name):  # noqa: F811
     np.testing.assert_allclose(found[columns].astype(float), wanted[columns], rtol=1e-9)
     assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
     assert ("was taken, since" in shown.stderr) is (name == "advised")
-    if name != "closed-form":
-        said = refused(*call, "--annotator-errors", "missed=1/20")
-        assert "goes with --by and --across: leave out --engine" in said
+    said = refused(*call, "--annotator-errors", "missed=1/20")
+    assert "--annotator-errors and --engine do not go together" in said
 
 
 @pytest.mark.parametrize("command", [("estimate",), ("compare", "q.csv")])

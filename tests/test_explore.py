@@ -357,8 +357,11 @@ def test_the_shell_writes_them(predictions, tmp_path, args):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("compare", "p.csv", "q.csv", "labels.csv", *GROUPS), "--picture is of all records: leave out"),
-        (("estimate", "q.csv", "labels.csv", "--side-by-side"), "of one method: leave out --side-by-side"),
+        (("compare", "p.csv", "q.csv", "labels.csv", *GROUPS), "--picture and --by do not go together"),
+        (
+            ("estimate", "q.csv", "labels.csv", "--side-by-side"),
+            "--side-by-side and --picture ask for different",
+        ),
     ],
 )
 def test_the_shell_refuses_a_picture(predictions, args, said):

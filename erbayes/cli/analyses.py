@@ -104,19 +104,13 @@ class Result(NamedTuple):
 class WorstCases:
     """The option of bounds of metrics, whatever the draws of a folder are that nobody resolved."""
 
-    worst: bool = flag(
-        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
-        "--worst-cases",
-        rare=True,
+    worst_cases: bool = flag(
+        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.", rare=True
     )
-
-    @property
-    def option(self) -> str | None:
-        return "--worst-cases" if self.worst else None
 
     def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse labels that do not say what draws are unresolved, and intervals that are not exact."""
-        if not self.worst:
+        if not self.worst_cases:
             return
         if inputs.returned is None:
             raise DataError(
@@ -170,22 +164,6 @@ class EngineOption:
 @panel("Metrics")
 class Engines(EngineOption):
     side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
-
-    def __post_init__(self) -> None:
-        if self.engine is not None and self.side_by_side:
-            raise DataError("--side-by-side has engines of its own: leave out --engine")
-
-    @property
-    def option(self) -> str | None:
-        """Name of the option that asks for another engine than the closed form."""
-        if self.side_by_side:
-            return "--side-by-side"
-        return None if self.name is EngineName.CLOSED_FORM else "--engine"
-
-    def refuse(self, asked: MetricOptions) -> None:
-        """Refuse a kind of interval that would change nothing."""
-        if self.side_by_side and asked.interval is not KindName.BETA_GAMMA:
-            raise DataError("--side-by-side has the interval of each engine: leave out --interval")
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics by the engine, or by several."""
@@ -314,27 +292,15 @@ class Domains:
     )
     attributes: Path | None = file_option("Table with such a column, if PREDICTION has none.")
 
-    def __post_init__(self) -> None:
-        if self.by is not None and self.across is not None:
-            raise DataError("--by and --across ask for two results: leave out one of them")
-
-    def refuse_idle(self) -> None:
-        """Refuse a table of attributes of which no option names a column."""
-        if self.column is None and self.attributes is not None:
-            raise DataError("--attributes needs --by or --across, which name its column")
-
     def refuse_models(self, by_engine: EngineOption) -> None:
         """Refuse groups by an engine with a size model, before it fits."""
         name = by_engine.name
         if self.column is not None and name in (EngineName.SIZE_MODEL, EngineName.POSTERIOR):
             raise DataError(
                 f"--engine {name.value} has no groups, since an entity may lie in several: leave out "
-                f"{self.option}, or choose --engine closed-form, jackknife or bootstrap"
+                f"{'--by' if self.across is None else '--across'}, or choose --engine closed-form, jackknife "
+                "or bootstrap"
             )
-
-    @property
-    def option(self) -> str | None:
-        return None if self.column is None else "--by" if self.across is None else "--across"
 
     @property
     def column(self) -> str | None:
@@ -365,6 +331,20 @@ class Domains:
         groups = self.groups(inputs, [sample.units])
         known = self.known(inputs, groups)
         return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links, **chosen)
+
+    def compare(
+        self,
+        inputs: Inputs,
+        comparison: eb.analysis.comparison.Comparison,
+        metrics: Metrics,
+        chosen: Mapping[str, Any],
+    ) -> eb.analysis.domains.paired.ComparedByDomain:
+        """Compare predictions by group, with an engine that is chosen."""
+        groups = self.groups(inputs, [sample.units for sample in comparison.samples])
+        known = self.known(inputs, groups)
+        return eb.analysis.domains.compare_by_domain(
+            comparison, groups, metrics, predictions=known, links=self.links, **chosen
+        )
 
     def run(
         self, inputs: One, asked: MetricOptions, by_engine: EngineOption, sample: eb.Sample, metrics: Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from hashlib import file_digest
@@ -142,33 +142,21 @@ def estimate_command(
       erbayes estimate clusters.csv labels.csv -d uniform-records \\
           --drawn drawn.csv
     """
-    domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    # groups take an engine, which is an analysis only without them
-    alone = domains.column is None or by_engine.side_by_side
-    chosen = [*filter(None, (worst.option, domains.option, by_engine.option if alone else None))]
-    if len(chosen) > 1:
-        raise DataError(f"{', '.join(chosen)} ask for different analyses: leave out all but one")
-    asking = next(iter(chosen), None)
     domains.refuse_models(by_engine)
     worst.refuse(inputs, asked)
-    by_engine.refuse(asked)
-    if picture.picture is not None and asking in ("--side-by-side", "--worst-cases"):
-        raise DataError(f"--picture is of the estimates of one method: leave out {asking}")
     sample, read = inputs.sample(**domains.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    if worst.worst:
+    if worst.worst_cases:
         result = worst.run(inputs, asked, sample, metrics)
     elif domains.column is not None:
         result = domains.run(inputs, asked, by_engine, sample, metrics)
     else:
         result = by_engine.run(inputs, asked, sample, metrics)
     if errors.option is not None:
-        if (idle := by_engine.option or asking) not in (None, domains.option):
-            raise DataError(f"{errors.option} goes with --by and --across: leave out {idle}")
         groups: Any = None if domains.column is None else domains.groups(inputs, [sample.units])
         known = {} if groups is None else domains.known(inputs, groups)
 
@@ -229,71 +217,61 @@ def compare_command(
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
-    domains.refuse_idle()
-    domains.refuse_models(by_engine)
-    if picture.picture is not None and domains.column is not None:
-        raise DataError("--picture is of all records: leave out groups")
     metrics = domains.chosen_metrics(asked)
+    domains.refuse_models(by_engine)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
-    if by_engine.engine is not None and errors.option is not None:
-        raise DataError(f"{errors.option} has an engine of its own: leave out --engine")
     design = inputs.design()
     predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
-    kind = by_engine.choose_kind(asked)
     # finished scans have blocks and frame already
     given = shared | {"blocks": None, "frame": None} if inputs.scanned else shared
+
+    def answer(labels: Any, design: Any, **chosen: Any) -> Any:
+        arguments: dict[str, Any] = given | {"labels": labels, "design": design, "metrics": metrics}
+        return eb.analysis.comparison.estimate_jointly(predictions, **arguments | chosen)
+
+    chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
+    kind, pairs = by_engine.choose_kind(asked), "all" if all_pairs else None
     with within(inputs.drawing.in_words):
-        comparison = eb.analysis.comparison.estimate_jointly(
-            predictions, design=design, metrics=metrics, **given | chosen
-        )
-    levels, alarms = comparison.levels(inputs.level, kind), [*inputs.cautions]
+        comparison = drawn = answer(shared["labels"], design, **chosen)
+    alarms = [*inputs.cautions, *_say_of_comparison(inputs, predictions, comparison, kind)]
+    table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
+    if domains.column is not None:
+        by_group = domains.compare(inputs, comparison, metrics, chosen)
+        table, said = by_group.table(inputs.level, kind), ""
+    if errors.option is not None:
+        errors.refuse_scan(inputs)
+        found = errors.run_any(inputs, answer, shared["labels"], design, errors.order(inputs, predictions))
+        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+        drawn = found.both
+    picture.save(drawn, inputs.level)
+    samples = zip(comparison.predictions, comparison.samples, strict=True)
+    about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
+    _show_estimates(printing, Result(table, by_engine.name.value, alarms, said), alarms, about)
+
+
+def _say_of_comparison(
+    inputs: Several,
+    predictions: Mapping[str, Any],
+    comparison: eb.analysis.comparison.Comparison,
+    kind: eb.intervals.Kind | None,
+) -> list[Sentence]:
+    """Print notes and alarms of a comparison, and return the alarms."""
+    levels, alarms = comparison.levels(inputs.level, kind), list[Sentence]()
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        raised = eb.alarms(sample, metrics, levels[levels["prediction"] == name])
+        raised = eb.alarms(sample, comparison.metrics, levels[levels["prediction"] == name])
         alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
     alarms += map(say, comparison.joint.alarms)
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    pairs = "all" if all_pairs else None
-    table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
-    if domains.column is not None:
-        groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
-        by = eb.analysis.domains.compare_by_domain(
-            comparison,
-            groups,
-            metrics,
-            predictions=domains.known(inputs, groups),
-            links=domains.links,
-            **chosen,
-        )
-        table, said = by.table(inputs.level, kind), ""
-    if errors.option is not None:
-        if domains.column is not None:
-            raise DataError(f"{errors.option} goes with plain comparisons: leave out groups")
-        errors.refuse_scan(inputs)
-        found = errors.run_any(
-            inputs,
-            lambda labels, design: eb.analysis.comparison.estimate_jointly(
-                predictions, design=design, metrics=metrics, **shared | {"labels": labels}
-            ),
-            shared["labels"],
-            design,
-            errors.order(inputs, predictions),
-        )
-        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
-    picture.save(comparison if errors.option is None else found.both, inputs.level)
-    samples = zip(comparison.predictions, comparison.samples, strict=True)
-    about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
-    result = Result(table, by_engine.name.value, alarms, said)
-    _show_estimates(printing, result, alarms, about)
+    return alarms
 
 
 @command("report")
@@ -330,8 +308,6 @@ def report_command(
         raise DataError(
             f"{output} is there", Remedy("name another page (-o), or replace it", "", "--replace")
         )
-    if not numbers.given:
-        domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}

@@ -245,14 +245,6 @@ class Shown:
         "Share of tasks that two annotators get, if there are two.", default=0.2, min=0, max=1
     )
 
-    def __post_init__(self) -> None:
-        if self.annotators == 1 and self.overlap != 0.2:
-            raise DataError("--overlap needs two --annotators, who get the same tasks")
-        if self.search is not None and self.attributes is None:
-            raise DataError("--search needs --attributes, which it searches")
-        if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
-            raise DataError("--limit needs candidates: --search, --candidates or --looser")
-
     def tasks(
         self,
         drawn: eb.labels.RecordDraws,

@@ -248,6 +248,7 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             try:
                 values = recall(values)
                 _refuse_outputs(values, options)
+                _refuse_combinations(name, values, options)
                 _call(work, values)
             except DataError as error:
                 message(f"erbayes: {error}")
@@ -260,6 +261,38 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return app.command(name, cls=Explained, short_help=summary)(run)
 
     return register
+
+
+APART = [
+    ("", "by", "across", "ask for two results"),
+    ("", "side_by_side", "worst_cases engine", "ask for different engines"),
+    ("", "side_by_side worst_cases", "by across picture annotator_errors", "ask for different analyses"),
+    ("", "side_by_side", "interval", "do not go together, as each engine has its own interval"),
+    ("", "worst_cases", "engine", "ask for different engines"),
+    ("", "annotator_errors", "engine", "do not go together, as errors of labels are for the closed form"),
+    ("compare", "picture annotator_errors", "by across", "do not go together, as groups are compared alone"),
+]
+"""Options none of which goes with one of the second list, of commands (all, if none is named), and why."""
+NEEDED = [
+    ("estimate compare report", "attributes", "by across statistic feature", "which name its column"),
+    ("draw", "search", "attributes", "which it searches"),
+    ("draw", "limit", "search candidates looser", "which show candidates"),
+    ("draw", "overlap", "annotators", "two of whom get the same tasks"),
+]
+"""Options that need one of the second list, and why."""
+
+
+def _refuse_combinations(command: str, values: Mapping[str, Any], options: Sequence[Parameter]) -> None:
+    """Refuse options that change nothing together."""
+    given = [option.name for option in options if values[option.name] != option.default]
+    for commands, *sides, why in APART:
+        both = [next((name for name in given if name in side.split()), None) for side in sides]
+        if commands in ("", command) and (named := [name for name in both if name]) == both:
+            raise DataError(f"{name_options(named, ' and ')} {why}: leave out one of them")
+    for commands, name, others, why in NEEDED:
+        needed = [other for other in others.split() if other in values]
+        if command in commands.split() and name in given and not {*given} & {*needed}:
+            raise DataError(f"{name_options([name])} needs {name_options(needed, ' or ')}, {why}")
 
 
 def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> None:

@@ -221,8 +221,6 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    if by_engine.engine is not None and errors.option is not None:
-        raise DataError(f"{errors.option} has an engine of its own: leave out --engine")
     at, kind = scored.thresholds(), by_engine.choose_kind(asked)
     given = scored.table.clusters(at) or scored.table.given() | {"at": at}
     labels, design, alarms = scored.sample()
