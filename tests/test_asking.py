@@ -121,7 +121,7 @@ DOORS = {
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.draw_side_by_side(
         engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
-    "tipping": lambda x: sensitivity.tipping(with_errors(1), x, 0.4, imputations=2).to_csv(),
+    "tipping": lambda x: sensitivity.tipping(with_errors(1), x, 0.4).to_csv(),
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
 

@@ -370,21 +370,23 @@ def test_answers_with_errors_of_labels_are_those_of_python(files):
     def answer(labels, design):
         return eb.engine.Taylor()(eb.Sample(eb.measure(PRED, labels), design), eb.metrics.DEFAULT_METRICS)
 
-    annotator = eb.labels.Annotator(eb.labels.Beta(3.5, 17.5), 0.1, eb.labels.Gamma(2.5, 100))
+    annotator = eb.labels.Annotator(
+        eb.labels.Beta(2.5, 38.5), eb.labels.Beta(3.5, 17.5), 0.1, eb.labels.Gamma(2.5, 100)
+    )
     starts = returned.folder.drawn.table["record"]
     wanted = eb.with_errors(
         answer, returned.labels, returned.design(), PRED, annotator, starts=starts, rng=1
     ).table()
-    rates = ("--annotator-errors", "missed=3/20,kept=.1,added=2/100")
+    rates = ("--annotator-errors", "removed=2/40,missed=3/20,kept=.1,added=2/100")
     found = rows("estimate", "p.csv", "f", *rates)
     assert found["error"].tolist() == wanted["error"].tolist()
     np.testing.assert_allclose(found["upper"].astype(float), wanted["upper"], rtol=1e-9)
     assert {"random", "systematic", "both"} == set(rows("compare", "p.csv", "q.csv", "f", *rates)["error"])
     checked = run("check", "p.csv", "f", "--min-precision", "0.5", "--once", *rates)
-    assert "verdicts allow for errors of labels: annotators miss 1" in checked.stderr
+    assert "verdicts allow for errors of labels: annotators strike out " in checked.stderr
     done("report", "p.csv", "f", *rates, "-o", "errors.html")
     page = Path("errors.html").read_text(encoding="utf-8")
-    assert "<h2>Errors of labels</h2>" in page and "By errors of labels alone" in page
+    assert "<h2>Errors of labels</h2>" in page and "By the error of drawing alone" in page
 
 
 def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate(files):
@@ -405,7 +407,7 @@ def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate
 
 
 REFUSALS = {
-    "p.csv f --annotator-errors much": "write rates as missed=3/20",
+    "p.csv f --annotator-errors much": "write rates as removed=2/40,missed=3/20",
     "p.csv f --annotator-errors missed=x": "missed is a number, or errors/cases",
     "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",
     "p.csv q.csv -d uniform-records --annotator-errors folder": "needs a folder of erbayes draw as LABELS",

@@ -241,7 +241,7 @@ REFUSED = {
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
             ("law", lambda: simulate.population("x", 9), "a distribution of sizes is an object such as Zeta.2.5, 60."),
             ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
-            ("missed", lambda: labelling.Annotator("x"), "missed must be 0 or more, or a prior such as Beta.3, 17."),
+            ("removed", lambda: labelling.Annotator("x"), "removed must be 0 or more, or a prior such as Beta.3, 17."),
         )
     },
     "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),

@@ -1,14 +1,19 @@
 """Error models against their expectations, two annotators by hand and in simulation."""
 
+from functools import partial
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
+from erring import err
+from scipy import stats
 
 import erbayes as eb
 from erbayes.engine import Taylor
 from erbayes.labels import Annotator, AnnotatorPair, Beta, Gamma, answers, mislabel
-from erbayes.labels.annotators.error_models import drawn, impute
-from erbayes.labels.annotators.pieces import Labelling
+from erbayes.labels.annotators import decisions
+from erbayes.labels.annotators.decisions import Decisions, impute
 
 pytestmark = pytest.mark.slow
 
@@ -22,18 +27,36 @@ def rng(seed=1):
 # Rates
 
 
-def test_rates():
-    assert drawn(0.3, rng(), (2,)).tolist() == [0.3, 0.3]
-    assert drawn(np.float32(0.25), rng(), (2,)).tolist() == [0.25, 0.25]  # scalars of arrays are rates, too
-    assert Gamma(2, 100).draw(rng(), (20_000,)).mean() == pytest.approx(0.02, abs=0.001)
-    assert Beta(30, 70).draw(rng(), (20_000,)).mean() == pytest.approx(0.3, abs=0.005)
-    for value, message in (
+def test_quantiles_of_priors_are_those_of_scipy():
+    q = np.linspace(0.01, 0.99, 7)
+    np.testing.assert_allclose(Beta(3, 17).ppf(q), stats.beta(3, 17).ppf(q), rtol=1e-9)
+    np.testing.assert_allclose(Gamma(2, 100).ppf(q), stats.gamma(2, scale=0.01).ppf(q), rtol=1e-9)
+    own, scipy = (Annotator(missed=prior).draw(50, 1) for prior in (Beta(3, 17), stats.beta(3, 17)))
+    np.testing.assert_allclose(own, scipy, rtol=1e-9)
+
+
+def test_each_part_of_a_prior_has_a_draw():
+    """Of 40 equally likely parts; and different rates do not go together."""
+    rates = Annotator(Beta(2, 38), Beta(3, 17), 0.25, Gamma(2, 100)).draw(40, 1)
+    for name, prior in (("removed", stats.beta(2, 38)), ("missed", stats.beta(3, 17))):
+        assert sorted((prior.cdf(rates[name]) * 40).astype(int)) == list(range(40))
+    assert (rates["kept"] == 0.25).all()
+    assert abs(np.corrcoef(rates["removed"], rates["missed"])[0, 1]) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
         (lambda: Beta(0, 1), "a and b of Beta"),
         (lambda: Gamma(0, 1), "cases and entities of Gamma"),
         (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
-    ):
-        with pytest.raises(eb.DataError, match=message):
-            value()
+        (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
+        (lambda: Annotator(miss=0.1), "no rate 'miss': rates are removed, missed, kept, added"),
+    ],
+)
+def test_rates_that_cannot_be(make, message):
+    with pytest.raises(eb.DataError, match=message):
+        make()
 
 
 # Errors, there and back
@@ -62,10 +85,11 @@ def world(entities=400, home=4, foreign=3, away=(1, 2), spare=3000):
     ("annotator", "expected"),
     [
         (Annotator(), 7),
+        (Annotator(removed=0.25), 1 + 0.75 * 6),
         (Annotator(missed=0.25), 4 + 0.75 * 3),
         (Annotator(kept=0.5), 7 + 1.5),
         (Annotator(added=0.5), 7 + 0.5 * 1.65),
-        (Annotator(0.999999, 0.999999), 4 + 3),
+        (Annotator(missed=0.999999, kept=0.999999), 4 + 3),
     ],
     ids=repr,
 )
@@ -77,9 +101,9 @@ def test_sizes_of_mislabelled_entities(annotator, expected):
     assert seen[starts].tolist() == labels[starts].tolist()  # starts stay
 
 
-def test_missed_pieces_are_whole_and_kept_records_are_of_home():
+def test_missed_pieces_are_whole_and_kept_records_are_of_opened_clusters():
     prediction, labels, starts = world()
-    seen = mislabel(labels, prediction, Annotator(0.4, 0.3), starts=starts, rng=1)
+    seen = mislabel(labels, prediction, Annotator(missed=0.4, kept=0.3), starts=starts, rng=1)
     lost = labels[~labels.index.isin(seen.index)]
     pieces = prediction[labels.index].value_counts()
     gone = prediction[lost.index].value_counts()
@@ -89,29 +113,146 @@ def test_missed_pieces_are_whole_and_kept_records_are_of_home():
     assert len(extra) > 200 and (prediction[extra.index] == extra.map(homes)).all()
 
 
+def test_errors_are_those_of_plain_loops():
+    """Of 40 annotators: the records that are labelled, those that are right, and foreign ones."""
+    prediction, labels, starts = world(entities=150, foreign=2, spare=600)
+    rates = {"removed": 0.1, "missed": 0.2, "kept": 0.15, "added": 0.1}
+    of, model = dict(zip(labels[starts], starts, strict=True)), Annotator(**rates)
+    both = [
+        [mislabel(labels, prediction, model, starts=starts, rng=seed) for seed in range(40)],
+        [pd.Series(err(labels, prediction, of, rng(seed), **rates)) for seed in range(40)],
+    ]
+    counts = np.array(
+        [
+            [
+                (len(x), (x.reindex(labels.index) == labels).sum(), (~x.index.isin(labels.index)).sum())
+                for x in seen
+            ]
+            for seen in both
+        ]
+    )
+    error = np.sqrt(counts.var(axis=1, ddof=1).sum(axis=0) / 40)
+    assert (np.abs(np.subtract(*counts.mean(axis=1))) < 3 * error).all()
+
+
+def test_the_order_of_tables_changes_nothing():
+    prediction, labels, starts = world(entities=60, spare=300)
+    rates = {"removed": 0.1, "missed": 0.2, "kept": 0.1, "added": 0.05}
+    for name in (int, "record {}".format):
+        p, given, begun = prediction.rename(name), labels.rename(name), [name(x) for x in starts]
+        seen = mislabel(given, p, Annotator(**rates), starts=begun, rng=1)
+        first = impute(Decisions(seen, p, begun, rng()), rates, rng())
+        assert len(first) != len(seen)
+        for seed in range(3):
+            mix = [x.iloc[rng(seed).permutation(len(x))] for x in (seen, p)]
+            again = impute(Decisions(*mix, rng(seed).permutation(begun), rng()), rates, rng())
+            pd.testing.assert_series_equal(first, again)
+    assert impute(Decisions(seen, p, begun), {}, rng()).sort_index().equals(seen.sort_index())
+
+
+def test_errors_at_a_rate_are_among_those_at_a_higher_one():
+    """Random numbers are drawn before rates are read, so that labels at other rates differ by the rates alone."""
+    prediction, labels, starts = world(entities=200, spare=600)
+    model = Annotator(removed=0.1, missed=0.2, kept=0.1, added=0.1)
+    given = Decisions(mislabel(labels, prediction, model, starts=starts, rng=1), prediction, starts, 1)
+    seen = set(impute(given, {}, rng()).index)
+    for name, others in (("removed", {}), ("kept", {"removed": 0.1}), ("added", {})):
+        few, more = (set(impute(given, {name: x, **others}, rng()).index) for x in (0.05, 0.1))
+        if name == "removed":
+            # nearly so: the shares of the bins and whole pieces that were struck out depend on the rate
+            assert 10 < len(few - seen) < len(more - seen) and len(few - more) < 0.05 * len(few - seen)
+        else:
+            assert len(more) < len(few) and more <= few
+    # the same additions are undone, whatever else is
+    gone = [seen - set(impute(given, {"added": 0.1, "missed": x}, rng()).index) for x in (0, 0.3)]
+    assert gone[0] == gone[1] and gone[0]
+
+
+def hide(accepted, refused, rates, monkeypatch, homes=3000):
+    """Records that change, by home of as many accepted ones next to the start, if all bins are equally likely."""
+    monkeypatch.setattr(decisions, "STEPS", 1)
+    monkeypatch.setattr(decisions, "WHOLE", 0.0)
+    m = 1 + accepted + refused
+    record = np.arange(homes * m)
+    prediction = pd.Series(record // m)
+    labels = prediction[record % m <= accepted].map("e{}".format)
+    again = impute(Decisions(labels, prediction, np.arange(homes) * m), rates, rng())
+    return np.bincount(np.abs(again.value_counts() - 1 - accepted), minlength=m) / homes
+
+
+@pytest.mark.parametrize(("accepted", "refused"), [(2, 3), (0, 5), (3, 2), (4, 1), (5, 0)])
+def test_numbers_of_hidden_errors_are_those_of_all_outcomes(accepted, refused, monkeypatch):
+    """Of a home of 6, its start and 5 others, with 0 to 5 foreign ones: every answer to each is enumerated."""
+    # bins of f: none; 1; 2 and 3, next to which 2 true ones (f = 4) and 1 (f = 5) have bins of their own
+    prior, r, v = {0: 1, 1: 1, 2: 1 / 2, 3: 1 / 2, 4: 1, 5: 1}, 0.1, 0.2
+    strikes, keeps = np.zeros(6), np.zeros(6)
+    for f, says in product(range(6), product((0, 1), repeat=5)):  # the first f are foreign; 1: accepted
+        if sum(says) != accepted:
+            continue
+        foreign, true = says[:f], says[f:]
+        if not any(foreign):
+            strikes[len(true) - sum(true)] += prior[f] * np.prod([1 - r if x else r for x in true])
+        if all(true):
+            keeps[sum(foreign)] += prior[f] * np.prod([v if x else 1 - v for x in foreign])
+    for name, rate, exact in (("removed", r, strikes), ("kept", v, keeps)):
+        found, exact = hide(accepted, refused, {name: rate}, monkeypatch), exact / exact.sum()
+        error = np.sqrt(exact * (1 - exact) / 3000)
+        assert (np.abs(found[:6] - exact) <= 4 * error + 1e-9).all(), name
+
+
+def test_cells_of_a_class_show_how_many_records_are_foreign(monkeypatch):
+    """All of 400 homes are right, so that with the shares of the bins found each refused record is a strike."""
+    found = hide(4, 1, {"removed": 0.1}, monkeypatch, homes=400)
+    assert 0.05 < found[1] < 0.6  # by bins that are equally likely
+    monkeypatch.undo()
+    record = np.arange(2400)
+    prediction = pd.Series(record // 6)
+    seen = prediction[(record % 6 == 0) | (rng().random(2400) > 0.1)].map("e{}".format)
+    again = [
+        impute(Decisions(seen, prediction, np.arange(400) * 6), {"removed": 0.1}, rng(i)) for i in range(5)
+    ]
+    assert np.mean([len(x) for x in again]) > 2400 - 0.15 * (2400 - len(seen))
+
+
+def large(kind, source):
+    """6,000 entities of 2 to 8 records and their clusters, merged in pairs, split, or both; 2,000 are labelled."""
+    sizes = source.integers(2, 9, 6000)
+    true, to = np.repeat(np.arange(6000), sizes), np.arange(6000)
+    if kind in ("merged", "all"):
+        to = np.where(source.random(6000) < 0.2, np.roll(to, 3000), to)
+    pred = to[true]
+    if kind in ("split", "all"):
+        pred = np.where(source.random(len(pred)) < 0.1, 10_000 + np.arange(len(pred)), pred)
+    return pd.Series(true), pd.Series(pred)
+
+
 @pytest.mark.parametrize(
-    "rates", [(0.4, 0, 0), (0, 0.3, 0), (0, 0, 0.4), (0.3, 0.2, 0.2)], ids=["missed", "kept", "added", "all"]
+    ("kind", "rates"),
+    [
+        ("right", {"removed": 0.1}),
+        ("merged", {"removed": 0.1}),
+        ("merged", {"kept": 0.3}),
+        ("split", {"missed": 0.3}),
+        ("split", {"removed": 0.1}),
+        ("merged", {"removed": 0.1, "kept": 0.3}),
+        ("split", {"added": 0.1}),
+        ("all", {"removed": 0.1, "missed": 0.3, "kept": 0.2, "added": 0.05}),
+    ],
+    ids=str,
 )
-def test_imputed_entities_are_as_large_as_true_ones(rates):
-    """With errors put in by `mislabel`, into some entities that are predicted exactly and others that are not."""
-    prediction, labels, starts = world(foreign=2)
-    exact, right, first = world(away=(), foreign=0, spare=0)
-    prediction = pd.concat([prediction, exact.add_prefix("x ").set_axis(exact.index + 10**6)])
-    labels = pd.concat([labels, ("x" + right).set_axis(right.index + 10**6)])
-    starts = [*starts, *(np.array(first) + 10**6)]
-    prediction = prediction.where(prediction.index < 10**6, "x" + prediction)
-    truth, annotator = labels.value_counts().mean(), Annotator(*map(float, rates))
-    off = []
-    for seed in range(6):
-        seen = mislabel(labels, prediction, annotator, starts=starts, rng=seed)
-        given = Labelling.of(seen, prediction, starts, rng(seed))
-        again = [impute(given, annotator.draw(1).iloc[0], rng(i)) for i in range(4)]
-        off.append(
-            [seen.value_counts().mean() - truth, np.mean([x.value_counts().mean() for x in again]) - truth]
-        )
-        assert all(x.index.is_unique and x[starts].tolist() == labels[starts].tolist() for x in again)
-    before, after = np.mean(off, axis=0)
-    assert abs(after) < max(0.35 * abs(before), 0.12)
+def test_imputed_labels_say_what_perfect_ones_do(kind, rates):
+    source = rng(8)
+    true, pred = large(kind, source)
+    labels = true[true < 2000]
+    start = labels.sample(frac=1, random_state=8).drop_duplicates()
+    of = dict(zip(start, start.index, strict=True))
+    seen = pd.Series(err(labels.to_dict(), pred.to_dict(), of, source, **rates))
+    answer = partial(eb.estimate, eb.Clustering.of(pred), design=eb.UniformClusters(), metrics=[P, R])
+    perfect, ignored = (answer(labels=x).estimate for x in (labels, seen))
+    given = Decisions(seen, pred, start.index, rng())
+    found = np.mean([answer(labels=impute(given, rates, rng(i))).estimate for i in range(5)], axis=0)
+    assert np.abs(found - perfect).max() < 0.02
+    assert np.abs(ignored - perfect).max() > 0.01
 
 
 def test_two_values_that_imputation_has_by_hand():
@@ -126,7 +267,7 @@ def test_two_values_that_imputation_has_by_hand():
     prediction = pd.Series(np.r_[codes, 2000 + np.arange(5000)])
     truth = pd.Series(record // 4).map("e{}".format)
     labels = truth[(record % 4 < 3) | (record // 4 % 2 == 0)]
-    given = Labelling.of(labels, prediction, np.arange(1000) * 4)
+    given = Decisions(labels, prediction, np.arange(1000) * 4)
     found = [
         recall(prediction, impute(given, {"missed": 0.5, "kept": 0, "added": 0}, rng(i))) for i in range(10)
     ]
@@ -134,7 +275,7 @@ def test_two_values_that_imputation_has_by_hand():
     assert np.mean(found) == pytest.approx(0.5, abs=0.01)
     prediction = pd.Series(np.r_[np.repeat(np.arange(1000), 3), 1000 + np.arange(5000)])
     labels = pd.Series(np.r_[np.repeat(np.arange(1000), 3), np.arange(100)]).map("e{}".format)
-    given = Labelling.of(labels, prediction, np.arange(1000) * 3)
+    given = Decisions(labels, prediction, np.arange(1000) * 3)
     assert recall(prediction, labels) == pytest.approx(1 / 1.1)
     assert recall(prediction, impute(given, {"missed": 0, "kept": 0, "added": 0.12}, rng())) > 0.99
 
@@ -146,10 +287,10 @@ def test_joined_pieces_are_taken_for_true_and_imputed_where_they_lie():
     other = pd.Series(record // 4)
     truth = pd.Series(record // 4).map("e{}".format)
     labels = truth[(record % 4 < 3) | (record // 4 % 2 == 0)]
-    given = Labelling.of(labels, {"shown": shown, "other": other}, np.arange(200) * 4)
+    given = Decisions(labels, {"shown": shown, "other": other}, np.arange(200) * 4)
     again = impute(given, {"missed": 0.5, "kept": 0, "added": 0.5}, rng())
     assert len(again) > 740 and (again == truth[again.index]).all()
-    kept = Labelling.of(truth[record % 4 < 3], {"shown": other, "other": shown}, np.arange(200) * 4)
+    kept = Decisions(truth[record % 4 < 3], {"shown": other, "other": shown}, np.arange(200) * 4)
     assert (
         len(impute(kept, {"missed": 0, "kept": 0.3, "added": 0}, rng())) == 600
     )  # none is of a home of its own
@@ -164,13 +305,13 @@ def test_priors_are_drawn_once_for_all_entities():
 
 def test_starts_are_those_given_or_drawn_uniformly():
     prediction, labels, starts = world(entities=2000, away=(2,), spare=0)
-    given = Labelling.of(labels, prediction, starts[:10], rng())
-    assert given.start[given.entities.get_indexer(labels[starts[:10]])].tolist() == starts[:10]
-    home = prediction.to_numpy()[given.start]
+    given = Decisions(labels, prediction, starts[:10], rng())
+    assert given.records[given.start[given.entities.get_indexer(labels[starts[:10]])]].tolist() == starts[:10]
+    home = prediction[given.records[given.start]]
     assert np.mean([name.endswith("-0") for name in home]) == pytest.approx(4 / 6, abs=0.03)
     for starts, message in (([10**9], "starts are not in the prediction"), ([6], "starts have no label")):
         with pytest.raises(eb.DataError, match=message):
-            Labelling.of(labels, prediction, starts)
+            Decisions(labels, prediction, starts)
     elsewhere = mislabel({1: "x", 9: "x"}, {1: "a", 2: "a"}, Annotator(kept=0.999), rng=1)
     assert elsewhere.to_dict() == {1: "x", 2: "x", 9: "x"}
     with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
@@ -179,7 +320,7 @@ def test_starts_are_those_given_or_drawn_uniformly():
 
 def test_labels_without_room_for_imputed_errors_are_no_error():
     labels = {1: "x", 2: "x", 3: "y"}
-    given = Labelling.of(labels, {1: "a", 2: "b", 3: "c"}, [1, 3])
+    given = Decisions(labels, {1: "a", 2: "b", 3: "c"}, [1, 3])
     for seed in range(5):
         again = impute(given, {"missed": 0.9, "kept": 0.9, "added": 0.9}, rng(seed))
         assert set(again.index) <= {1, 2, 3} and again[1] == "x" and again[3] == "y"
@@ -200,13 +341,15 @@ def by_hand(**more):
 def test_two_annotators_by_hand():
     pair = by_hand()
     settled = {1: "x", 4: "x", 5: "x", 3: "z", 2: "z", 7: "y", 8: "y"}
-    errors = pair.errors(settled)  # one piece, b, found by both; 6 was added by the second
-    assert errors[["found by both", "found by the first", "found by the second"]].tolist() == [1, 0, 0]
-    assert errors[["removed by both", "removed by the first", "removed by the second"]].tolist() == [1, 0, 1]
-    assert errors["added"] == 1 and errors["tasks"] == 2
+    # both accept 8 and find 4; the first keeps 2, and the second adds 6
+    counts = ["removed", "accepted", "missed", "found", "kept", "refused", "added", "tasks"]
+    assert pair.judge(settled)[counts].tolist() == [0, 1, 0, 1, 1, 1, 0, 2]
+    assert pair.judge(settled, swapped=True)[counts].tolist() == [0, 1, 0, 1, 0, 1, 1, 2]
     rates = pair.rates(settled)
-    assert (rates.missed, rates.kept, rates.added) == (Beta(0.5, 2.5), Beta(1.5, 2.5), Gamma(1.5, 4))
-    assert "2 tasks" in rates.source
+    assert (rates.removed, rates.missed) == (Beta(0.5, 2.5), Beta(0.5, 2.5))
+    assert (rates.kept, rates.added) == (Beta(1.5, 2.5), Gamma(1.5, 4))
+    assert "2 settled tasks" in rates.source
+    assert pair.rates(settled, of_first=True).kept == Beta(1.5, 1.5)
     with pytest.raises(eb.DataError, match="no task of the annotators has settled labels"):
         pair.rates({2: "x"})
     found = pair.agreement()
@@ -216,22 +359,6 @@ def test_two_annotators_by_hand():
     table = pair.disagreements()
     assert table.to_dict("list")["records"] == [1, 1, 1]
     assert set(table["kind"]) == {"kept by the first only", "found by the second only"}
-    assert pair.reading(strict=True).to_dict() == {1: 1, 4: 1, 5: 1, 6: 1, 7: 7, 8: 7}
-    assert pair.reading(strict=False).to_dict() == {1: 1, 2: 1, 4: 1, 7: 7, 8: 7}
-    span = pair.span(
-        lambda labels, design: Taylor(order=1)(eb.Sample(eb.measure(PREDICTION, labels), design), [R]),
-        lambda labels: eb.UniformRecords(labels[[1, 7]]),
-    )
-    assert span["strict"][0] < span["lenient"][0]
-    assert span["lower"][0] <= span["strict"][0] and span["lenient"][0] <= span["upper"][0]
-    assert span["upper"][0] == pytest.approx(0.5)  # as labels settle
-
-
-def test_mentions_that_one_annotator_joins_are_one_entity_in_the_strict_reading():
-    first = answers({1: "x", 2: "x", 4: "x", 5: "x"}, [1, 4])
-    second = answers({1: "x", 2: "x", 4: "y", 5: "y"}, [1, 4])
-    pair = AnnotatorPair.of(first, second, PREDICTION)
-    assert set(pair.reading(strict=True)) == {1} and set(pair.reading(strict=False)) == {1, 4}
 
 
 def test_agreement_of_the_same_is_perfect():
@@ -269,14 +396,24 @@ def test_pairs_that_do_not_fit():
         answers({1: "x"}, [1, 1])
 
 
-def test_rates_of_two_annotators_are_those_of_their_errors():
-    """Of 800 entities, both annotators err alike; disagreements are settled by the truth."""
-    prediction, labels, starts = world(entities=800, foreign=2)
-    annotator = Annotator(0.3, 0.2, 0.1)
-    seen = [mislabel(labels, prediction, annotator, starts=starts, rng=i) for i in (1, 2)]
-    pair = AnnotatorPair.of(*(answers(one, starts) for one in seen), prediction)
-    rates = pair.rates(labels).draw(500, 1)
-    assert rates.mean().tolist() == pytest.approx([0.3, 0.2, 0.1], abs=0.03)
+def test_whoever_was_right_judges_the_other():
+    """Of 1,200 tasks: two annotators settled, one person twice, and one by controls; within three errors."""
+    prediction, labels, starts = world(entities=1200, foreign=2, spare=50_000)
+    rates = {"removed": 0.08, "missed": 0.3, "kept": 0.2, "added": 0.1}
+    of = dict(zip(labels[starts], starts, strict=True))
+    one, two = (pd.Series(err(labels, prediction, of, rng(seed), **rates)) for seed in (1, 2))
+    for other, first in ((two, False), (two, True), (labels, True)):
+        pair = AnnotatorPair.of(answers(one, starts), answers(other, starts), prediction)
+        found = pair.rates(labels, of_first=first)
+        assert ("judges the first" in found.source) is first and "1200" in found.source
+        for name, rate in rates.items():
+            draws = getattr(found, name).ppf(np.linspace(0.0005, 0.9995, 1000))
+            assert abs(draws.mean() - rate) < 3 * draws.std(), name
+            assert draws.std() < 0.12 * rate
+    right = AnnotatorPair.of(answers(labels, starts), answers(one, starts), prediction).rates(
+        labels, of_first=True
+    )
+    assert right.removed.a == right.missed.a == right.kept.a == right.added.cases == 0.5
 
 
 def test_labels_made_in_two_ways_are_compared_by_paired_samples():

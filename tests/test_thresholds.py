@@ -352,11 +352,11 @@ def test_what_cancels_leaves_no_variance():
 
 @pytest.mark.parametrize(("share", "sound"), [(0, True), (0.99, True), (1, False), (-1e-12, False)])
 def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
-    for name in ("missed", "kept"):
+    for name in ("removed", "missed", "kept"):
         if sound:
             assert Annotator(**{name: share}).draw(2, 1)[name].tolist() == [share, share]
             continue
-        with pytest.raises(eb.DataError, match=r"rates must be below 1|must be 0 or more"):
+        with pytest.raises(eb.DataError, match=r"rates are below 1|must be 0 or more"):
             Annotator(**{name: share}).draw(2, 1)
 
 

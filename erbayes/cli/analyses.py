@@ -196,7 +196,7 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
 
 FOLDER = "folder"
 """The word for rates that the folder of a draw shows."""
-RATES = "missed=3/20,kept=.1,added=2/100"
+RATES = "removed=2/40,missed=3/20,kept=.1,added=2/100"
 
 
 @panel("Design")
@@ -205,8 +205,7 @@ class AnnotatorErrors:
 
     annotator_errors: str | None = option(
         f"Allow for errors of labels: their rates, such as {RATES}, where 3/20 is 3 of 20 cases seen and .1 "
-        f"is known; delta=3 is the odds of errors of unresolved draws. Or {FOLDER}: as settled disagreements "
-        "or controls show them.",
+        f"is known. Or {FOLDER}: as settled disagreements or controls show them.",
         metavar="RATES",
         rare=True,
     )
@@ -233,12 +232,12 @@ class AnnotatorErrors:
         self, inputs: Any, answer: Callable[[Any, Any], Any], labels: Any, design: Any, shown: Any
     ) -> sensitivity.WithErrors:
         """Answer a question about labels and design with errors of the labels."""
-        annotator, delta = parse_rates(str(self.annotator_errors), inputs.returned)
+        annotator = parse_rates(str(self.annotator_errors), inputs.returned)
         starts: Any = None
         if inputs.returned is not None:
             records = inputs.returned.folder.drawn.table["record"]
             starts = records[records.isin(eb.Clustering.of(labels).records)].to_numpy()
-        return eb.with_errors(answer, labels, design, shown, annotator, starts=starts, delta=delta, rng=SEED)
+        return eb.with_errors(answer, labels, design, shown, annotator, starts=starts, rng=SEED)
 
     def refuse_scan(self, inputs: Inputs) -> None:
         """Refuse predictions that are scanned, since true labels are drawn among records in memory."""
@@ -256,20 +255,20 @@ class AnnotatorErrors:
         return dict(sorted(predictions.items(), key=lambda item: not drawn.is_from(item[1])))
 
 
-def parse_rates(text: str, returned: eb.labels.Labels | None) -> tuple[eb.labels.Annotator, float | None]:
-    """Return the annotator that the option describes, and the odds of errors of unresolved draws."""
+def parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annotator:
+    """Return the annotator that the option describes."""
     if text == FOLDER:
         if returned is None:
             raise DataError(f"--annotator-errors {FOLDER} needs a folder of erbayes draw as LABELS")
-        return returned.annotator_errors(), None
+        return returned.annotator_errors()
     rates: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
-        if name not in ("missed", "kept", "added", "delta"):
+        if name not in ("removed", "missed", "kept", "added"):
             raise DataError(f"--annotator-errors {text}: write rates as {RATES}, or {FOLDER}")
         errors, slash, cases = value.partition("/")
         try:
-            if not slash or name == "delta":
+            if not slash:
                 rates[name] = float(value)
             elif name == "added":
                 rates[name] = eb.labels.Gamma(0.5 + float(errors), float(cases))
@@ -279,7 +278,7 @@ def parse_rates(text: str, returned: eb.labels.Labels | None) -> tuple[eb.labels
             raise DataError(
                 f"--annotator-errors {text}: {name} is a number, or errors/cases such as 3/20, not {value!r}"
             ) from error
-    return eb.labels.Annotator(**{k: v for k, v in rates.items() if k != "delta"}), rates.get("delta")
+    return eb.labels.Annotator(**rates)
 
 
 @panel("Groups")

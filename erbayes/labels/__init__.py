@@ -1,11 +1,11 @@
 """Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
-An annotator starts from *home*, the predicted cluster of a drawn record, removes records of it and adds
-records elsewhere. Records elsewhere are *missed*, foreign records in home *kept*, and those of namesakes
-*added*. The first two flatter the prediction.
+An annotator opens predicted clusters, *home* of a drawn record and others, and decides about each record in
+them. True records are *removed*, other clusters *missed*, foreign records *kept* and namesakes *added*.
 """
 
-from .annotators.error_models import Annotator, Beta, Gamma, mislabel
+from .annotators.annotator import Annotator, Beta, Gamma
+from .annotators.decisions import mislabel
 from .annotators.two_annotators import AnnotatorPair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
 from .drawing.drawn import RecordDraws, draw

@@ -9,15 +9,17 @@ import pandas as pd
 
 from ..._internal.errors import DataError, need, number, whole
 from ..._internal.progress import show_progress
-from ...labels.annotators.error_models import RATES, check_rates
+from ...labels.annotators.annotator import RATES, check_rates
 from ...metrics.definitions import Metric, resolve_metric
 from ...metrics.estimates import Estimates
-from .imputation import MOST, WithErrors, pool
+from .imputation import WithErrors, multiply
 
-STEPS = [0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8]
-"""Rates between which a tipping point is interpolated. Estimates fall smoothly between them."""
-MULTIPLES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
-"""Multiples of all rates between which a tipping point is interpolated."""
+MOST = 3.0
+"""Multiple of rates up to which a tipping point is looked for."""
+TRIES = 20
+"""Answers by which it is found at most; about six are enough."""
+NEAR = 0.25
+"""Distance from a tipping point, in shares of it, over which the slope of its error is measured."""
 
 
 def grid(
@@ -35,7 +37,7 @@ def grid(
     found : WithErrors
         From `erbayes.with_errors`, with an answer that is estimates, as that of `erbayes.estimate`.
     rates : DataFrame
-        A row per point, with columns missed, kept, added or delta; 0 for rates that are not there.
+        A row per point, with columns removed, missed, kept and added; 0 for rates that are not there.
     imputations : int
         Imputed labels at each point, 2 or more. All points have the same random numbers, so that differences
         between them are no noise.
@@ -44,7 +46,8 @@ def grid(
     Returns
     -------
     DataFrame
-        A row per point and metric: the rates, the estimate, and an interval for the error of drawing.
+        A row per point and metric: the rates, the estimate, an interval for the error of drawing, and the
+        Monte Carlo standard error of its ends.
 
     See Also
     --------
@@ -62,7 +65,7 @@ def grid(
     >>> grid(found, points)[["missed", "metric", "estimate"]].round(2)
        missed           metric  estimate
     0     0.0  pairwise-recall      0.44
-    1     0.2  pairwise-recall      0.38
+    1     0.2  pairwise-recall      0.37
     """
     need(found, WithErrors, "a grid is of what with_errors returns")
     need(rates, pd.DataFrame, "rates are a DataFrame with columns such as missed and kept")
@@ -74,22 +77,22 @@ def grid(
     rates, imputations = check_rates(rates.reset_index(drop=True)), whole(imputations, "imputations", 2)
     parts: list[pd.DataFrame] = []
     for at in show_progress(range(len(rates)), len(rates), "grid", progress):
-        both = pool(found.imputing.run(rates.loc[[at] * imputations]), found.random).both
-        part = both.table(level).rename_axis("metric").reset_index()[["metric", "estimate", "lower", "upper"]]
-        parts.append(pd.concat([rates.loc[[at] * len(part)].reset_index(drop=True), part], axis=1))
+        point = rates.loc[[at] * imputations].reset_index(drop=True)
+        part = found.at(point, "a table of rates").table(level=level)
+        part = part.loc[part["error"] == "both", ["metric", "estimate", "lower", "upper", "mcse"]]
+        parts.append(pd.concat([point.head(len(part)), part.reset_index(drop=True)], axis=1))
     return pd.concat(parts, ignore_index=True)
 
 
-def tipping(
-    found: WithErrors, metric: Metric | str, under: float, *, imputations: int = 5, progress: bool = True
-) -> pd.DataFrame:
-    """Find the smallest rates of errors that bring an estimate under a stated value.
+def tipping(found: WithErrors, metric: Metric | str, under: float, *, progress: bool = True) -> pd.DataFrame:
+    """Find how many times as often annotators must err for an estimate to fall under a stated value.
 
-    Each rate is raised alone, with no errors of other kinds, and then all rates of the priors together.
+    Each rate is multiplied alone, the others as they were drawn, and then `all` of them. Imputations have the
+    random numbers of `found`, so that `found.times` of the tipping point of `all` has the value.
 
     Parameters
     ----------
-    found, imputations
+    found : WithErrors
         As in `grid`.
     metric : Metric or str
         A metric of the answer, or the name of another component.
@@ -99,8 +102,9 @@ def tipping(
     Returns
     -------
     DataFrame
-        A row per rate, and one for the multiple of `all`: the `tipping_point`, NaN if no rate that is tried
-        brings the metric under the value, and the mean of the rate by the priors.
+        A row per rate, and one for all: the `tipping_point`, a multiple up to 3, and its Monte Carlo standard
+        error `mcse`. Both are NaN if three times the rate does not bring the metric under the value by two
+        errors, and 0 if it is under the value without errors of this kind.
 
     Examples
     --------
@@ -110,35 +114,48 @@ def tipping(
     >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
     >>> annotator = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
     >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, annotator, rng=1)
-    >>> tipping(found, "recall", 0.4).round(3)
-            tipping_point  prior_mean
+    >>> tipping(found, "recall", 0.4).round(1)
+             tipping_point  mcse
     rate
-    missed          0.186       0.108
-    kept            0.409       0.000
-    added             NaN       0.000
-    all             1.797       1.000
+    removed            NaN   NaN
+    missed             1.4   0.1
+    kept               NaN   NaN
+    added              NaN   NaN
+    all                1.4   0.1
     """
     number(under, "under", isfinite, "be a finite number")
     need(found, WithErrors, "a tipping point is of what with_errors returns")
     named = metric if metric in found.random.names else resolve_metric(metric).name
     if named not in found.random.names:
         raise DataError(f"{named} is not among {', '.join(found.random.names)}")
-    least, most = found.random.support[found.random.names.index(named)]
+    j = found.random.names.index(named)
+    least, most = found.random.support[j]
     if not least <= under <= most:
         raise DataError(f"under must be from {least:g} to {most:g}, as {named} is, not {under:g}")
-    means, steps = found.rates[RATES].mean(), {name: STEPS for name in RATES}
-    points = [pd.DataFrame({name: STEPS}) for name in RATES]
-    if means.any():
-        together = pd.DataFrame(np.outer(MULTIPLES, means), columns=RATES)
-        points.append(together.clip(upper=[MOST, MOST, np.inf], axis=1))
-        steps["all"] = MULTIPLES
-    made = grid(found, pd.concat(points).fillna(0.0), imputations=imputations, progress=progress)
-    x, rows = made.loc[made["metric"] == named, "estimate"].to_numpy(), dict[str, tuple[float, float]]()
-    for name, along in steps.items():
-        tried, x = x[: len(along)], x[len(along) :]
-        at, tip = int(np.argmax(np.append(tried < under, True))), np.nan  # where it first falls under
-        if at < len(along):
-            share = (tried[at - 1] - under) / (tried[at - 1] - tried[at]) if at else 0.0
-            tip = along[at - 1] + share * (along[at] - along[at - 1]) if at else 0.0
-        rows[name] = float(tip), float(means.get(name, 1.0))
-    return pd.DataFrame.from_dict(rows, "index", columns=["tipping_point", "prior_mean"]).rename_axis("rate")
+    points, kinds = {}, {name: [name] for name in RATES if found.rates[name].any()} | {"all": RATES}
+    for name in show_progress(kinds, len(kinds), "tipping points", progress):
+        points[name] = _find_root(found, j, under, kinds[name])
+    table = pd.DataFrame.from_dict(points, "index", columns=["tipping_point", "mcse"], dtype=float)
+    return table.reindex([*RATES, "all"]).rename_axis("rate")
+
+
+def _find_root(found: WithErrors, j: int, under: float, names: list[str]) -> tuple[float, float]:
+    """Return the multiple of some rates at which component j falls under a value, and its error."""
+
+    def measure(factor: float) -> tuple[float, float]:
+        x = np.array([fit.estimate[j] for fit in found.run(multiply(found.rates, factor, names))])
+        return float(x.mean()) - under, float(x.std(ddof=1) / np.sqrt(len(x)))
+
+    low, (above, _), high, (below, error) = 0.0, measure(0.0), MOST, measure(MOST)
+    if above < 0:
+        return 0.0, np.nan
+    if below > -2 * error:
+        return np.nan, np.nan
+    for _ in range(TRIES):  # of false position
+        at = low + above * (high - low) / (above - below)
+        mean, error = measure(at)
+        if abs(mean) <= error / 10:
+            break
+        low, above, high, below = (low, above, at, mean) if mean < 0 else (at, mean, high, below)
+    fall = measure(at * (1 - NEAR))[0] - measure(at * (1 + NEAR))[0]
+    return at, error * 2 * NEAR * at / abs(fall)

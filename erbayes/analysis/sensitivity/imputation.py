@@ -9,13 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import Seed, draw_seed, generator
-from ..._internal.digits import shown as rounded
+from ..._internal.arrays import FloatArray, Seed, draw_seed, generator
 from ..._internal.errors import (
     PACKAGE,
     Alarm,
@@ -27,18 +26,9 @@ from ..._internal.errors import (
     number,
     whole,
 )
-from ...labels.annotators.error_models import (
-    RATES,
-    Annotator,
-    Rate,
-    check_rates,
-    class_additions,
-    drawn,
-    impute,
-)
-from ...labels.annotators.pieces import Labelling
+from ...labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
+from ...labels.annotators.decisions import Decisions, class_additions, impute
 from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
-from ...labels.drawing.unresolved import complete_draws
 from ...large.sources import lies_elsewhere
 from ...metrics.estimates import Estimates
 from ...metrics.moves import Moves
@@ -50,42 +40,20 @@ from ...metrics.unseen import UNSETTLED, Unseen, map_components
 SPURIOUS = 0.2
 """Share of the stated additions for which labels have no piece, from which an alarm is raised."""
 MOST = 0.99
-"""Largest share of missed or kept cases when rates are multiplied."""
+"""Largest share of errors when rates are multiplied."""
+FIRST, FURTHER, LAST = 40, 20, 200
+"""Imputations that are made at first, in each step after that, and at most."""
+PRECISE = 1 / 40
+"""Monte Carlo error of an end, in widths of its interval, at which imputations are enough."""
 PHRASES = {
-    "missed": "miss {} of the pieces of entities elsewhere",
-    "kept": "keep {} of the foreign records",
-    "added": "add {} foreign clusters per entity",
-    "delta": "leave draws unresolved that err {} times as often as the others",
+    "removed": ("strike out {} of the true records that they see", "strike out nothing"),
+    "missed": ("miss {} of the other clusters with records of an entity", "miss nothing"),
+    "kept": ("keep {} of the foreign records that they see", "keep nothing foreign"),
+    "added": ("add {} namesakes per entity", "add nothing"),
 }
-"""What annotators do at each rate."""
+"""What annotators do at each rate, and at a rate of 0."""
 DRAWN = {"both": "both errors", "random": "drawing alone", "systematic": "labels alone"}
 """Answers of a picture, the one to quote first, by the names in its legend."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Imputing:
-    """An answer for labels that can be imputed: `answer(labels, design)`, in which only these vary."""
-
-    answer: Callable[[Any, Any], Any]
-    given: Labelling
-    design: Any
-    seed: int
-
-    def run(self, rates: pd.DataFrame) -> list[Any]:
-        """Return the answers from labels that are imputed at each row of rates, with a seed for each row."""
-        answers = []
-        for j, row in enumerate(rates.to_dict("records")):
-            rng, design = np.random.default_rng([self.seed, j]), self.design
-            if "delta" in row:
-                design = complete_draws(design, self.given.exact, row["delta"], rng)
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", Alarm)  # those of the sample are raised once, as it is
-                    answers.append(self.answer(impute(self.given, row, rng), design))
-            except NotIdentified as why:
-                told = ", ".join(f"{name} {value:.3g}" for name, value in row.items())
-                raise NotIdentified(f"if errors of labels are undone at rates {told}: {why}") from why
-        return answers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,7 +62,7 @@ class WithErrors(Pictured):
 
     `random`: the answer for the labels as they are, with the error of drawing alone; `systematic`: with the
     error of labels alone; `both`; `rates` (imputations, rates): the rates that were drawn; `source`: where
-    they come from.
+    they come from; `answer`, `given`, `design`, `seed`: what is answered anew from imputed labels.
     """
 
     picture: ClassVar[str] = "forest"
@@ -103,14 +71,59 @@ class WithErrors(Pictured):
     both: Any
     rates: pd.DataFrame
     source: str
-    imputing: Imputing
+    answer: Callable[[Any, Any], Any]
+    given: Decisions
+    design: Any
+    seed: int
+
+    def run(self, rates: pd.DataFrame, first: int = 0) -> list[Any]:
+        """Return the answers from labels that are imputed at each row of rates, with a seed for each row."""
+        answers = []
+        for j, row in enumerate(rates.to_dict("records"), first):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", Alarm)  # those of the sample are raised once, as it is
+                    labels = impute(self.given, row, np.random.default_rng([self.seed, j]))
+                    answers.append(self.answer(labels, self.design))
+            except NotIdentified as why:
+                told = ", ".join(f"{name} {value:.3g}" for name, value in row.items())
+                raise NotIdentified(f"if errors of labels are undone at rates {told}: {why}") from why
+        return answers
+
+    def at(self, rates: pd.DataFrame, source: str, answers: Sequence[Any] = ()) -> WithErrors:
+        """Return the same for other rates, to whose first rows there are `answers`."""
+        answers = [*answers, *self.run(rates.iloc[len(answers) :], len(answers))]
+        systematic, both = pool(answers, self.random)
+        return replace(self, systematic=systematic, both=both, rates=rates, source=source)
 
     def table(self, **settings: Any) -> pd.DataFrame:
-        """Return the three tables of the answer below one another, with its `settings`, such as `level`."""
+        """Return the three tables of the answer below one another, with its `settings`, such as `level`.
+
+        The column `mcse` is the Monte Carlo standard error of an end of the interval, by M imputations:
+        √(B/M + 2 B²/((M - 1) T)), for the variance B between them and T in all.
+        """
         parts = {name: getattr(self, name) for name in ("random", "systematic", "both")}
         tables = {name: part.table(**settings).reset_index() for name, part in parts.items()}
+        M, se = len(self.rates), {name: _find_se(table) for name, table in tables.items()}
+        B = se["systematic"] ** 2 / (1 + 1 / M)
+        for name, own, T in (("random", 0 * B, B), ("systematic", B, B), ("both", B, se["both"] ** 2)):
+            share = np.divide(own, T, out=np.zeros_like(B), where=T > 0)
+            tables[name]["mcse"] = np.sqrt(own / M + 2 * own * share / (M - 1))
         table: pd.DataFrame = pd.concat(tables, names=["error"]).reset_index(level=0)
         return table.drop(columns="index", errors="ignore").reset_index(drop=True)
+
+    def _quoted(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the rows of the table that allow for both errors, of metrics that are quoted."""
+        table = self.table() if isinstance(self.both, Check) else self.table(level=level)
+        table = table[table["error"] == "both"].dropna(subset=["lower", "mcse"])
+        names = choose_quoted([*table["metric"].unique()]) if "metric" in table else []
+        return table[table["metric"].isin(names)] if names else table
+
+    @property
+    def settled(self) -> bool:
+        """Whether the Monte Carlo error of ends that are quoted is at most `PRECISE` of the width."""
+        table = self._quoted()
+        return bool((table["mcse"] <= PRECISE * (table["upper"] - table["lower"])).all())
 
     def estimates_by_name(self) -> dict[str, Estimates]:
         """Return the answers with each error, if they are estimates."""
@@ -125,34 +138,43 @@ class WithErrors(Pictured):
     def describe_rates(self) -> str:
         """Return what annotators are taken to do, with the mean and the middle 95 % of each rate."""
         said = []
-        for name, phrase in PHRASES.items():
-            if name in self.rates and self.rates[name].any():
-                x = self.rates[name].to_numpy()
-                ends, percent = np.quantile(x, [0.025, 0.975]), name in ("missed", "kept")
-                mean, low, high = (f"{v:.0%}" if percent else f"{v:.2g}" for v in (x.mean(), *ends))
-                said.append(phrase.format(mean if low == high else f"{mean} ({low} to {high})"))
-        return f"{', '.join(said) or 'err in nothing'} (by {self.source})"
+        for name, (phrase, nothing) in PHRASES.items():
+            x = self.rates[name].to_numpy()
+            values = (x.mean(), *np.quantile(x, [0.025, 0.975]))
+            form = ".2g" if name not in SHARES else ".0%" if values[1] >= 0.01 else ".1%"
+            mean, low, high = (f"{value:{form}}" for value in values)
+            between = mean if low == high else f"{mean} ({low} to {high})"
+            said.append(phrase.format(between) if x.any() else nothing)
+        return f"{', '.join(said[:-1])} and {said[-1]} (by {self.source})"
 
     def sentence(self, level: float = 0.95) -> str:
-        """Return the answer in words, with what it assumes, and what each error alone would say."""
+        """Return the answer in words, with what it assumes, and what the error of drawing alone would say."""
         said = [f"If annotators {self.describe_rates()}: {_speak(self.both, level) or 'see the table.'}"]
         if of_draws := _speak(self.random, level):
             said.append(f"By the error of drawing alone: {of_draws}")
-        if isinstance(self.systematic, Estimates):
-            table = rounded(self.systematic.table(level))
-            rows = [(name, table.loc[name]) for name in choose_quoted(self.systematic.names)]
-            ends = ", ".join(f"{name} from {row['lower']} to {row['upper']}" for name, row in rows)
-            said.append(f"By errors of labels alone: {ends}.")
+        table = self._quoted(level)
+        if (table["mcse"] > _find_se(table) / 20).any():  # which two digits of the standard error show
+            said.append(
+                f"{len(self.rates)} imputations leave an error of {table['mcse'].max():.1g} in these ends."
+            )
         return " ".join(said)
 
     def times(self, factor: float) -> WithErrors:
         """Return the same with all rates multiplied, such as by ½ and 2 for priors that may be wrong."""
         factor = number(factor, "factor", lambda x: 0 <= x < np.inf, "be a finite number of 0 or more")
-        scaled = (self.rates[RATES] * factor).clip(upper=[MOST, MOST, np.inf], axis=1)
-        rates = self.rates.assign(**scaled)
-        source = f"{factor:g} times the rates of {self.source}"
-        systematic, both = pool(self.imputing.run(rates), self.random)
-        return replace(self, systematic=systematic, both=both, rates=rates, source=source)
+        return self.at(multiply(self.rates, factor), f"{factor:g} times the rates of {self.source}")
+
+
+def multiply(rates: pd.DataFrame, factor: float, names: Sequence[str] = RATES) -> pd.DataFrame:
+    """Return rates of which those with these names are multiplied, shares up to `MOST`."""
+    rates = rates.assign(**{name: rates[name] * factor for name in names})
+    return rates.assign(**{name: rates[name].clip(upper=MOST) for name in SHARES})
+
+
+def _find_se(table: pd.DataFrame) -> FloatArray:
+    """Return standard errors of the rows of a table, or a quarter of the interval where it has none."""
+    found = table["se"] if "se" in table else (table["upper"] - table["lower"]) / 4
+    return found.to_numpy(dtype=float)
 
 
 def _speak(answer: Any, level: float) -> str:
@@ -169,8 +191,7 @@ def with_errors(
     annotator: Annotator | pd.DataFrame,
     *,
     starts: Any = None,
-    delta: float | Rate | None = None,
-    imputations: int = 30,
+    imputations: int | None = None,
     rng: Seed = None,
 ) -> WithErrors:
     """Answer any question with intervals that allow for errors of labels, which annotators have made.
@@ -190,15 +211,13 @@ def with_errors(
         The prediction from whose clusters annotators started. In a comparison all predictions, that one
         first: annotators favour it, and the imputation has to look at the others too.
     annotator : Annotator or DataFrame
-        Rates of errors. A table has a row per imputation and columns missed, kept and added (or some of
-        them), such as correlated draws or a posterior.
+        Rates of errors. A table has a row per imputation and columns removed, missed, kept and added (or some
+        of them), such as correlated draws or a posterior.
     starts : sequence of record ids, optional
         The records from which entities were labelled, as those drawn. By default one of each is drawn.
-    delta : float or Rate, optional
-        Under the design `Responding`: the odds of an error of unresolved draws, over those of the resolved
-        ones of their class. 1 is missing at random, and 0 and ∞ are the bounds.
-    imputations : int
-        2 or more.
+    imputations : int, optional
+        2 or more. By default 40, and 20 more, up to 200, until imputation leaves an error of a fortieth of
+        the width in the ends of intervals that are quoted.
     rng : Generator, int or None
 
     Returns
@@ -237,7 +256,7 @@ def with_errors(
     >>> found.table()[["error", "metric", "estimate", "lower", "upper"]].round(2)
             error           metric  estimate  lower  upper
     0      random  pairwise-recall      0.91   0.88   0.94
-    1  systematic  pairwise-recall      0.90   0.88   0.92
+    1  systematic  pairwise-recall      0.90   0.87   0.92
     2        both  pairwise-recall      0.90   0.85   0.93
     """
     need_object(
@@ -248,29 +267,34 @@ def with_errors(
             "true labels are drawn among records in memory: give shown as memberships of the records of the "
             "clusters that labels touch, and of a random share of all other clusters"
         )
-    rng, imputations = generator(rng), whole(imputations, "imputations", 2)
-    given = Labelling.of(labels, shown, starts, rng)
+    rng = generator(rng)
+    first = FIRST if imputations is None else whole(imputations, "imputations", 2)
+    given = Decisions(labels, shown, starts, rng)
     if absent := len(given.elsewhere):
         said = (
-            f"{absent:,} of {absent + len(given.record):,} labelled records are missing in the shown "
-            "prediction, and are taken as right: give all that annotators saw"
+            f"{absent:,} of {absent + np.count_nonzero(given.who >= 0):,} labelled records are missing in "
+            "the shown prediction, and are taken as right: give all that annotators saw"
         )
         warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
+    seed = draw_seed(rng)
     if isinstance(annotator, pd.DataFrame):
         rates, source = check_rates(annotator.reset_index(drop=True)), "a table of rates"
     else:
         need_object(annotator, "draw", "annotator is an Annotator, such as Annotator(missed=Beta(3, 17))")
-        rates, source = annotator.draw(imputations, rng), annotator.source
-    if delta is not None:
-        rates = rates.assign(delta=drawn(delta, rng, (len(rates),)))
+        rates, source = annotator.draw(first, rng), annotator.source
     _warn_spurious(given, float(rates["added"].mean()))
-    imputing = Imputing(answer, given, design, draw_seed(rng))
-    random = answer(labels, design)
-    systematic, both = pool(imputing.run(rates), random)
-    return WithErrors(random, systematic, both, rates, source, imputing)
+    random, answers = answer(labels, design), list[Any]()
+    found = WithErrors(random, random, random, rates, source, answer, given, design, seed)
+    while True:
+        answers += found.run(rates.iloc[len(answers) :], len(answers))
+        found = found.at(rates, source, answers)
+        enough = imputations is not None or len(rates) >= LAST or found.settled
+        if isinstance(annotator, pd.DataFrame) or enough:
+            return found
+        rates = pd.concat([rates, annotator.draw(FURTHER, rng)], ignore_index=True)
 
 
-def _warn_spurious(given: Labelling, w: float) -> None:
+def _warn_spurious(given: Decisions, w: float) -> None:
     """Raise an alarm if labels have fewer pieces that can have been added than w per entity."""
     classes, expected = class_additions(given)
     stated, there = w * len(given.entities), np.bincount(classes, minlength=len(expected))
@@ -285,13 +309,6 @@ def _warn_spurious(given: Labelling, w: float) -> None:
         warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
 
 
-class ByError(NamedTuple):
-    """An answer with the error of labels alone, and with it and the error of drawing."""
-
-    systematic: Any
-    both: Any
-
-
 def find_estimates(answer: Any) -> dict[str, Estimates]:
     """Return the estimates in an answer, by the name of their field; "" if the answer is estimates itself."""
     if isinstance(answer, Estimates):
@@ -300,8 +317,8 @@ def find_estimates(answer: Any) -> dict[str, Estimates]:
     return {name: part for name, part in parts.items() if isinstance(part, Estimates)}
 
 
-def pool(answers: Sequence[Any], plain: Any) -> ByError:
-    """Pool the answers from imputed labels, (M,), into the type of the `plain` answer."""
+def pool(answers: Sequence[Any], plain: Any) -> tuple[Any, Any]:
+    """Pool answers from imputed labels, (M,): with the error of labels alone, and with that of draws too."""
     if isinstance(plain, Check):
         return _pool_checks(answers, plain)
     found = [find_estimates(answer) for answer in answers]
@@ -316,7 +333,8 @@ def pool(answers: Sequence[Any], plain: Any) -> ByError:
         )
     if "" in pooled:
         return pooled[""]
-    return ByError(*(replace(plain, **{name: two[i] for name, two in pooled.items()}) for i in (0, 1)))
+    systematic, both = (replace(plain, **{name: two[i] for name, two in pooled.items()}) for i in (0, 1))
+    return systematic, both
 
 
 def _align(result: Any, names: Sequence[str]) -> Any:
@@ -330,20 +348,20 @@ def _align(result: Any, names: Sequence[str]) -> Any:
     return result.part([result.names.index(name) for name in names])
 
 
-def _pool_estimates(results: Sequence[Any], plain: Estimates) -> ByError:
+def _pool_estimates(results: Sequence[Any], plain: Estimates) -> tuple[Any, Any]:
     """Pool estimates of one engine: moments by Rubin's rules, or all draws."""
     if plain.values is None:
         return _pool_moments(results, plain)
     x = np.array([result.estimate for result in results])
     draws = np.concatenate([result.flat for result in results])
     centre, unseen = x.mean(axis=0), _keep_agreed(results[0].unseen, [r.unseen for r in results])
-    return ByError(
+    return (
         Estimates.of_draws(plain.names, x[None], plain.support, centre),
         Estimates.of_draws(plain.names, draws[None], plain.support, centre, unseen),
     )
 
 
-def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> ByError:
+def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any]:
     """Pool by Rubin's rules, with no variance within below that of the labels as they are."""
 
     def average(axes: Sequence[int], *of_each: Any) -> Any:
@@ -374,7 +392,7 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> ByError:
     both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
     df, moves = np.full(len(total), M - 1.0), Moves.none(len(total))
     systematic = replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves)
-    return ByError(systematic, both)
+    return systematic, both
 
 
 def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:
@@ -383,7 +401,7 @@ def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:
     return replace(unseen, certain=np.where((ends != ends[0]).any(axis=0), UNSETTLED, ends[0]))
 
 
-def _pool_checks(checks: Sequence[Check], plain: Check) -> ByError:
+def _pool_checks(checks: Sequence[Check], plain: Check) -> tuple[Any, Any]:
     """Pool intervals of checks by arms: √(δ² + t² (1 + 1/M) B), δ that of draws (Zou and Donner 2008)."""
     M, x = len(checks), np.array([check.estimate for check in checks])
     arms = np.mean([np.abs(check.interval - check.estimate[:, None]) for check in checks], axis=0)
@@ -398,4 +416,5 @@ def _pool_checks(checks: Sequence[Check], plain: Check) -> ByError:
         for kind, agreed in zip(plain.kinds, same.tolist(), strict=True)
     )
     plain = replace(plain, kinds=kinds)
-    return ByError(*(plain.allow(centre, centre[:, None] + arm * sides) for arm in of_each))
+    systematic, both = (plain.allow(centre, centre[:, None] + arm * sides) for arm in of_each)
+    return systematic, both

@@ -1,4 +1,4 @@
-"""Two annotators of the same mentions: agreement, disagreements, bounds, and rates."""
+"""Two annotators of the same mentions: agreement, disagreements, and the rates of their errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, FloatArray, IntArray, label_components
+from ..._internal.arrays import BoolArray, FloatArray
 from ..._internal.errors import DataError, need, refuse_cases
 from ..._internal.tables import locate, refuse_names
 from ...design import KnownWeights
@@ -22,10 +22,7 @@ from ...metrics.estimates import Estimates
 from ...units.clustering import Clustering
 from ...units.ids import ids
 from ...units.units import Units
-from .error_models import Annotator, Beta, Gamma
-
-PER_LINK = np.reciprocal
-"""Weight 1/size of an entity, if draws are proportional to size."""
+from .annotator import Annotator, Beta, Gamma
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
@@ -59,9 +56,9 @@ class AnnotatorPair:
     ----------
     mentions : Index, (n,)
     table : DataFrame
-        One row per mention and record, for the records of home and of either answer. Columns: mention (its
-        position), record, cluster (its code), m (the cluster's size), home (whether the cluster is home),
-        first and second (whether the record is in this annotator's answer).
+        One row per mention and record, for the records of home and of clusters with records of either
+        answer. Columns: mention (its position), record, cluster (its code), home (whether the cluster is
+        home), first and second (whether the record is in this annotator's answer).
     prediction : Clustering
 
     Examples
@@ -71,8 +68,8 @@ class AnnotatorPair:
     >>> pair = AnnotatorPair.of(first, second, prediction)
     >>> pair.disagreements()[["kind", "records", "examples"]].to_numpy().tolist()
     [['kept by the first only', 1, '2']]
-    >>> pair.reading(strict=False).to_dict(), pair.reading(strict=True).to_dict()
-    ({1: 1, 2: 1, 3: 1}, {1: 1, 3: 1})
+    >>> pair.rates({1: "x", 2: "x", 3: "x"}).removed
+    Beta(a=1.5, b=0.5)
     """
 
     mentions: pd.Index
@@ -90,27 +87,33 @@ class AnnotatorPair:
         single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
         refuse_cases(single, "mentions were answered by one annotator only")
         home = prediction.codes[locate(prediction.records, mentions, "mentions are not in the prediction")]
-        rows = _join_answers(first, second, mentions, home, prediction)
-        are = "records of the answers are not in the prediction"
-        cluster = prediction.codes[locate(prediction.records, pd.Index(rows["record"]), are)]
-        mention = mentions.get_indexer(pd.Index(rows["mention"]))
-        table = pd.DataFrame(
-            {
-                "mention": mention,
-                "record": rows["record"].array,
-                "cluster": cluster,
-                "m": prediction.sizes[cluster],
-                "home": cluster == home[mention],
-                "first": rows["first"].eq(True).to_numpy(),
-                "second": rows["second"].eq(True).to_numpy(),
-            }
+        codes, N, are = (
+            prediction.codes,
+            len(prediction.records),
+            "records of the answers are not in the prediction",
         )
+        # each answer as numbers of mention x record
+        one, other = (
+            mentions.get_indexer(pd.Index(x["mention"])) * N
+            + locate(prediction.records, pd.Index(x["record"]), are)
+            for x in (first, second)
+        )
+        opened = pd.DataFrame({"mention": np.arange(len(mentions)), "cluster": home})
+        found = np.concatenate([one, other])
+        opened = pd.concat([opened, pd.DataFrame({"mention": found // N, "cluster": codes[found % N]})])
+        rows = opened.drop_duplicates().merge(
+            pd.DataFrame({"cluster": codes, "at": np.arange(N)}), on="cluster"
+        )
+        key = rows["mention"].to_numpy() * N + rows["at"].to_numpy()
+        rows["record"] = prediction.records.take(rows.pop("at"))
+        rows["home"] = rows["cluster"].to_numpy() == home[rows["mention"]]
+        table = rows.assign(first=np.isin(key, one), second=np.isin(key, other))
         return cls(mentions, table, prediction)
 
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
-    def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Estimates:
+    def agreement(self, weight: Callable[[FloatArray], FloatArray] = np.reciprocal) -> Estimates:
         """Estimate how far the annotators agree in the population.
 
         There are four shares. Let a, b and c be the records of an entity in the first answer, in the second
@@ -150,75 +153,57 @@ class AnnotatorPair:
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
         return fit_sample(Sample(units, design), metrics).estimates
 
-    def reading(self, strict: bool) -> pd.Series:
-        """Return labels, record -> entity, from both answers; an entity has the id of its first mention.
+    def judge(self, settled: Any, *, swapped: bool = False) -> pd.Series:
+        """Count what decisions of the second annotator that were right show of the first, (8,), or `swapped`.
 
-        The strict reading counts every error of the prediction that either annotator saw, so that records
-        found by one belong to the entity, and those removed by one do not. The lenient one counts those that
-        both saw. The truth may lie outside of both, if both missed or added the same.
-        """
-        t = self.table
-        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
-        chosen = (first & second) if strict else (first | second)
-        chosen = np.where(home, chosen, (first | second) if strict else (first & second))
-        chosen |= t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()
-        rows = t[chosen]
-        # mentions of one entity, of which one has the other in its answer
-        other = self.mentions.get_indexer(pd.Index(rows["record"]))
-        mention = rows["mention"].to_numpy(np.int64)
-        joined = label_components(mention[other >= 0], other[other >= 0], len(self.mentions))
-        start = np.unique(joined, return_index=True)[1]
-        labels = pd.Series(
-            self.mentions[start[joined[mention]]], index=pd.Index(rows["record"]), name="entity"
-        )
-        return labels[~labels.index.duplicated()]
-
-    def span(self, answer: Callable[[Any, Any], Any], design: Callable[[pd.Series], Any]) -> pd.DataFrame:
-        """Return the table of an answer from its least to its largest end by the lenient and strict readings.
-
-        This needs no rates, and covers what one annotator missed, kept or added, and the other did not.
-
-        Parameters
-        ----------
-        answer : callable
-            As in `erbayes.with_errors`, such as `partial(eb.estimate, prediction)`.
-        design : callable
-            The design for labels, such as `lambda labels: eb.UniformRecords(labels[drawn])` for the ids of
-            drawn records.
-        """
-        readings = (self.reading(strict) for strict in (False, True))
-        lenient, strict = (answer(labels, design(labels)).table().reset_index() for labels in readings)
-        table: pd.DataFrame = lenient.loc[:, :"estimate"].iloc[:, :-1]
-        return table.assign(
-            lenient=lenient["estimate"],
-            strict=strict["estimate"],
-            lower=np.fmin(lenient["lower"], strict["lower"]),
-            upper=np.fmax(lenient["upper"], strict["upper"]),
-        )
-
-    def errors(self, settled: Any) -> pd.Series:
-        """Count what settled labels, made after somebody decided disagreements, show of both annotators.
-
-        Pieces found outside home, and foreign records removed from it, by both, or by the first or second
-        alone; pieces that either added wrongly; and the tasks that are settled.
+        They are right by the `settled` labels, so that nothing depends on what both overlooked. Of true
+        records of home that the second accepts, the first has `removed` some and `accepted` some; of pieces
+        elsewhere that the second has found, `missed` some, less those that opened and struck out, and `found`
+        some; of foreign records that the second refuses, in home and where both found the piece, `kept` some
+        and `refused` some; and has `added` clusters without a true record, in so many settled `tasks`.
         """
         settled = Clustering.of(settled, "settled labels")
-        entity = pd.Series(settled.codes, index=settled.records)
-        t = self.table.assign(of=entity.reindex(self.mentions).to_numpy()[self.table["mention"]])
-        t = t[t["of"].notna()]
-        t["true"] = t["of"].to_numpy() == entity.reindex(t["record"]).to_numpy()
-        pieces = t[~t["home"]].groupby(["mention", "cluster"])[["first", "second", "true"]].any()
-        foreign = ~t.loc[t["home"] & ~t["true"], ["first", "second"]]
-        counts = {"added": pieces.loc[~pieces["true"], ["first", "second"]].sum().sum()}
-        for name, rows in (("found", pieces[pieces["true"]]), ("removed", foreign)):
-            one, other = rows["first"], rows["second"]
-            counts |= {f"{name} by both": (one & other).sum(), f"{name} by the first": (one & ~other).sum()}
-            counts[f"{name} by the second"] = (other & ~one).sum()
-        return pd.Series({**counts, "tasks": t["mention"].nunique()}, dtype=float)
+        entity = pd.Series(settled.codes, settled.records)
+        of = entity.reindex(self.mentions).to_numpy()[self.table["mention"]]
+        t, of = self.table[~np.isnan(of)], of[~np.isnan(of)]
+        true = of == entity.reindex(t["record"]).to_numpy()
+        own, other, home = (
+            t[x].to_numpy() for x in (("second", "first") if swapped else ("first", "second")) + ("home",)
+        )
+        start = t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()
+        piece = t.groupby(["mention", "cluster"]).ngroup().to_numpy()
+        t_true = np.bincount(piece, true)[piece]
+        caught, shown, opened = ((np.bincount(piece, x) > 0)[piece] for x in (own & true, other & true, own))
+        decided, foreign = home & true & ~start & other, ~true & ~other & (home | caught & shown)
+        once = ~home & ~t.duplicated(["mention", "cluster"]).to_numpy()
+        found, lost = once & shown & caught, once & shown & ~caught
+        removed, accepted = (decided & ~own).sum(), (decided & own).sum()
+        # all records of a piece of t are struck out r^t/(1 - r^t) times as often as one of them is left
+        gone = (removed / max(removed + accepted, 1)) ** t_true[found]
+        counts = {
+            "removed": removed,
+            "accepted": accepted,
+            "missed": round(max(lost.sum() - (gone / np.maximum(1 - gone, 0.01)).sum(), 0.0), 1),
+            "found": found.sum(),
+            "kept": (foreign & own).sum(),
+            "refused": (foreign & ~own).sum(),
+            "added": (once & (t_true == 0) & opened).sum(),
+            "tasks": t["mention"].nunique(),
+        }
+        return pd.Series(counts, dtype=float)
 
-    def rates(self, settled: Any) -> Annotator:
-        """Return priors of the rates of one annotator, from settled labels: see `annotator_of`."""
-        return annotator_of(self.errors(settled), "settled disagreements of two annotators")
+    def rates(self, settled: Any, *, of_first: bool = False) -> Annotator:
+        """Return priors of the rates of one annotator, from `settled` labels, by which each judges the other.
+
+        With the counts of `judge`: removed ~ Beta(½ + removed, ½ + accepted), missed ~ Beta(½ + missed,
+        ½ + found), kept ~ Beta(½ + kept, ½ + refused), added ~ Gamma(½ + added)/tasks. With `of_first` the
+        second alone judges: known answers to control tasks, or a second round of the same person, in which
+        errors that were made twice are not seen, so that the rates are too low.
+        """
+        counts, who = self.judge(settled), "tasks in which the second answer judges the first"
+        if not of_first:
+            counts, who = counts + self.judge(settled, swapped=True), "settled tasks of two annotators"
+        return annotator_of(counts, f"{counts['tasks'] / (1 if of_first else 2):.0f} {who}")
 
     def disagreements(self) -> pd.DataFrame:
         """Table of disagreements by mention, cluster and kind, those with most links first."""
@@ -239,32 +224,11 @@ class AnnotatorPair:
         return groups[["mention", "cluster", "kind", "records", "links", "examples"]]
 
 
-def annotator_of(errors: pd.Series, source: str) -> Annotator:
-    """Return priors of the rates of one annotator, from what `AnnotatorPair.errors` counts.
-
-    Of true pieces, B found by both and L by one alone: missed ~ Beta(½ + L, ½ + 2B). Likewise kept, of
-    foreign records. With F pieces added in E tasks: added ~ Gamma(½ + F)/(2E).
-    """
-    c = {name: float(count) for name, count in errors.items()}
+def annotator_of(counts: pd.Series, source: str) -> Annotator:
+    """Return priors of the rates of one annotator, from what `AnnotatorPair.judge` counts."""
+    c = {name: float(count) for name, count in counts.items()}
     if not c["tasks"]:
         raise DataError("no task of the annotators has settled labels: the rates of errors are not known")
-    missed, kept = (
-        Beta(0.5 + c[f"{name} by the first"] + c[f"{name} by the second"], 0.5 + 2 * c[f"{name} by both"])
-        for name in ("found", "removed")
-    )
-    return Annotator(
-        missed, kept, Gamma(0.5 + c["added"], 2 * c["tasks"]), f"{source} in {c['tasks']:.0f} tasks"
-    )
-
-
-def _join_answers(
-    first: pd.DataFrame, second: pd.DataFrame, mentions: pd.Index, home: IntArray, prediction: Clustering
-) -> pd.DataFrame:
-    """Return each mention's records of home and of either answer, with True for the answers that have it."""
-    members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
-    shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
-    rows = shown[["mention", "record"]]
-    for name, answer in (("first", first), ("second", second)):
-        answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
-        rows = rows.merge(answer, on=["mention", "record"], how="outer")
-    return rows
+    pairs = {"removed": "accepted", "missed": "found", "kept": "refused"}
+    shares = {name: Beta(0.5 + c[name], 0.5 + c[other]) for name, other in pairs.items()}
+    return Annotator(**shares, added=Gamma(0.5 + c["added"], c["tasks"]), source=source)

@@ -20,10 +20,6 @@ from ...metrics.tables import reason_column
 from ...units.units import Units
 
 BETTING = Betting()
-OTHER_BOUNDS = (
-    "`delta` of with_errors, 0 and infinity, imputes these draws as the best and the worst resolved ones"
-)
-"""What to do about metrics that have no bounds."""
 
 
 def worst_cases(
@@ -77,7 +73,7 @@ def worst_cases(
         try:
             row, reason = _bound_metric(sample.units, design, metric, fit.part([j]), level, kind), ""
         except NotIdentified as unbounded:
-            row, reason = {}, f"{unbounded}; {OTHER_BOUNDS}"
+            row, reason = {}, str(unbounded)
         rows.append({"estimate": fit.mean[j]} | row)
         reasons.append(reason)
     columns = ["estimate", "all_wrong", "all_right", "lower", "upper"]

@@ -24,7 +24,7 @@ from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
-from ..annotators.error_models import Annotator, Beta
+from ..annotators.annotator import Annotator, Beta
 from ..annotators.two_annotators import AnnotatorPair, annotator_of
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import FILLED, HAS_XLSX, drawn_records, write_sheet
@@ -235,16 +235,19 @@ class Labels(Nearest):
     def annotator_errors(self) -> Annotator:
         """Return priors of the rates of errors of one annotator, for `erbayes.with_errors`.
 
-        They are from tasks that several annotated and somebody settled (see `annotator_of`). Without such
-        tasks, controls show what is kept, Beta(½ + missed, ½ + refused), and nothing of what is missed or
-        added. Controls are easier than namesakes, so that this is the least.
+        They are from tasks that several annotated and somebody settled (see `AnnotatorPair.rates`). Without
+        such tasks, controls show what is kept, Beta(½ + missed, ½ + refused), and nothing of other errors.
+        Controls are easier than namesakes, so that this is the least.
         """
         if self.pairs:
             names = {name for pair in self.pairs for name in pair}
+            judged = [
+                pair.judge(self.labels, swapped=x) for pair in self.pairs.values() for x in (False, True)
+            ]
             # each annotator is in as many pairs as there are others
-            errors = pd.DataFrame([pair.errors(self.labels) for pair in self.pairs.values()]).sum()
+            counts = pd.DataFrame(judged).sum() / (len(names) - 1)
             return annotator_of(
-                errors / (len(names) - 1), f"settled disagreements of {len(names)} annotators"
+                counts, f"{counts['tasks'] / len(names):.0f} settled tasks of {len(names)} annotators"
             )
         people = self.annotators()
         shown, missed = int(people["controls"].sum()), int(people["controls missed"].sum())
@@ -253,7 +256,7 @@ class Labels(Nearest):
                 f"{self.folder.path} has neither tasks that two annotators answered nor controls, so that "
                 "nothing shows their errors: state the rates"
             )
-        source = f"{shown} controls, which show nothing of what was missed or added"
+        source = f"{shown} controls, which show no other error"
         return Annotator(kept=Beta(0.5 + missed, 0.5 + shown - missed), source=source)
 
     def disputed(self) -> pd.DataFrame:
