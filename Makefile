@@ -70,7 +70,7 @@ demo: .venv/bayes,plots
 pages: .venv/test
 	$(BIN)/python -m pytest -q -m page tests/test_pages.py
 
-docs: pages .venv/docs
+docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
 	@echo "wrote build/docs/index.html"
 

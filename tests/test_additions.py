@@ -61,6 +61,13 @@ def classes(room, *methods):
     }
 
 
+def each_has_a_row(found, table, add):
+    """Fail with what to add for a class without a row, and with the row of a class that is gone."""
+    new, gone = (sorted(x.__name__ for x in a - b) for a, b in ((found, {*table}), ({*table}, found)))
+    assert not new, f"{', '.join(new)}: {add} in tests/test_additions.py"
+    assert not gone, f"{', '.join(gone)}: no such class, delete its row where you would {add}"
+
+
 # Designs
 
 ROOT = eb.columns.ClusterSum("root", np.sqrt)
@@ -146,8 +153,11 @@ def sampled(cls):
 
 def test_every_design_has_an_example():
     found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
-    assert found | classes(calibration, "expand") | classes(changes, "expand") == set(DESIGNS)
-    assert set(STUDIED) | set(NOT_STUDIED) == set(DRAWN_BY) == set(DESIGNS)
+    found |= classes(calibration, "expand") | classes(changes, "expand")
+    each_has_a_row(found, DESIGNS, "add a design of some labels to DESIGNS")
+    studied = STUDIED | NOT_STUDIED
+    each_has_a_row(found, studied, "add a plan that draws it to STUDIED, or a reason to NOT_STUDIED,")
+    each_has_a_row(found, DRAWN_BY, "add its plan of erbayes.labels, or why there is none, to DRAWN_BY")
 
 
 @pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
@@ -158,12 +168,14 @@ class TestDesign:
     def test_is_explained(self, cls):
         in_shell = () if cls in NOT_IN_THE_SHELL else ("../README.md",)
         for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
-            assert f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where), where
-        assert hasattr(eb.design, cls.__name__)
+            named = f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where)
+            assert named, f"say what {cls.__name__} is in docs/{where}"
+        assert hasattr(eb.design, cls.__name__), f"import {cls.__name__} in erbayes/design/__init__.py"
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
-        assert (option in {d.value for d in DesignName}) != (cls in NOT_IN_THE_SHELL)
+        said = f"add {option} to DesignName in erbayes/cli/drawing.py, or why not to NOT_IN_THE_SHELL here"
+        assert (option in {d.value for d in DesignName}) != (cls in NOT_IN_THE_SHELL), said
 
     def test_is_planned_or_refused(self, cls):
         if cls in PLANNED:
@@ -176,7 +188,7 @@ class TestDesign:
                 forecast(PEOPLE, PR, {"d": DESIGNS[cls]})
 
     def test_is_studied_or_has_a_reason(self, cls):
-        assert (cls in STUDIED) != (cls in NOT_STUDIED)
+        assert (cls in STUDIED) != (cls in NOT_STUDIED), "it is studied, or has a reason, and not both"
         if cls in STUDIED:
             (drawn,) = draw_samples(STUDIED[cls], UNITS, 60, 1, np.random.default_rng(1)).separate
             assert type(drawn.design) is cls
@@ -280,7 +292,7 @@ def test_every_engine_has_an_example():
         two_phases.TwoPhase,
         eb.metrics.Metric,
     }  # cheap labels of one sample, which no study draws again; a metric refuses a call
-    assert found - other == set(ENGINES)
+    each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES")
 
 
 def test_restored_labels_have_no_second_clustering():
@@ -374,7 +386,8 @@ def normal(x, sd, support):
 
 def test_every_kind_has_an_example():
     rooms = (intervals, bootstrap_room, betting_room)
-    assert set().union(*(classes(room, "suits", "bounds") for room in rooms)) == set(KINDS)
+    found = set().union(*(classes(room, "suits", "bounds") for room in rooms))
+    each_has_a_row(found, KINDS, "add an interval of this kind to KINDS")
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: type(kind).__name__)
@@ -437,13 +450,14 @@ class TestKind:
 
     def test_is_explained(self, kind):
         name = type(kind).__name__
-        assert name in page("intervals.md") and name in page("guide/api.md")
+        for where in ("intervals.md", "guide/api.md"):
+            assert name in page(where), f"say what {name} is in docs/{where}"
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
         in_shell = type(kind) in {
             type(MetricOptions.kind.fget(SimpleNamespace(interval=name))) for name in KindName
         }
-        assert in_shell == kind.suits(RESULTS["Normal"])
+        assert in_shell == kind.suits(RESULTS["Normal"]), "add it to KindName in erbayes/cli/analyses.py"
 
 
 def test_a_kind_that_suits_no_result_stops_a_study():

@@ -39,6 +39,11 @@ def write(path, **columns):
 def folder(tmp_path, monkeypatch):
     """Files of every kind; also the current folder."""
     monkeypatch.chdir(tmp_path)
+    fill()
+    return tmp_path
+
+
+def fill():
     write("p.csv", record=PRED.index, cluster=PRED)
     pd.DataFrame({"record": LABELS.index, "entity": LABELS.to_numpy()}).to_parquet("l.parquet")
     write("drawn.csv", entity=DRAWN)
@@ -51,7 +56,6 @@ def folder(tmp_path, monkeypatch):
     other = PRED.copy()
     other.iloc[::7] = 3
     write("q.csv", record=other.index, cluster=other)
-    return tmp_path
 
 
 def run(*args):

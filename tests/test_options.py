@@ -2,16 +2,23 @@
 
 import inspect
 import re
+import sys
 from collections import Counter
+from contextlib import chdir
 from dataclasses import fields
+from enum import Enum
 from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import get_args
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
-from test_cli import folder, refused  # noqa: F401
+from test_cli import fill, folder, refused, run  # noqa: F401
+from typer.models import OptionInfo
 
 from erbayes import Missing
 from erbayes.cli import analyses as analyses
@@ -129,8 +136,8 @@ def test_files_that_are_read_must_exist(command):
 
 def list_read_and_written():
     """Each option that a command writes with each that it reads. The output of `draw` is a new folder."""
-    for command, run in RUNS.items():
-        names = [name for name, _ in list_paths(run) if command != "draw"]
+    for command, work in RUNS.items():
+        names = [name for name, _ in list_paths(work) if command != "draw"]
         for pair in product(sorted(WRITTEN & set(names)), sorted(set(names) - WRITTEN)):
             yield command, *pair
 
@@ -159,3 +166,143 @@ def test_every_shared_option_is_read():
     declared = {field.name for one in classes for field in fields(one)}
     assert len(declared) > 25
     assert not sorted(name for name in declared if not re.search(rf"\.{name}\b", code))
+
+
+# Options that change something
+
+TAKEN = "p.csv l.parquet -d uniform-clusters"
+CALLS = {
+    "estimate": TAKEN,
+    "compare": f"p.csv q.csv {TAKEN.removeprefix('p.csv ')}",
+    "report": f"{TAKEN} -o page.html",
+    "check": f"{TAKEN} --min-precision .5",
+    "plan": f"{TAKEN} --half-width .1",
+    "impact": TAKEN,
+    "clusters": "p.csv",
+    "draw": "p.csv -n 5 --seed 1 -o f",
+    "labels": "drawn",
+    "thresholds": "edges.csv l.parquet -d uniform-clusters --records p.csv --at 3",
+    "pairs": "edges.csv pairs/pairs.csv --records p.csv",
+    "metrics": "",
+}
+"""A call of each command that the next table does not name."""
+OTHER_CALLS = {
+    ("estimate", "missing"): "p.csv more.csv -d uniform-clusters",
+    ("estimate", "strip"): "blanks.csv l.parquet -d uniform-clusters",
+    ("estimate", "any-id"): "none.csv l.parquet -d uniform-clusters",
+    ("estimate", "alone"): "none.csv l.parquet -d uniform-clusters",
+    ("estimate", "records"): "edges.csv l.parquet -d uniform-clusters --edges --threshold 3",
+    ("estimate", "strict"): "p.csv single.csv -d uniform-clusters -m b3-recall",
+    ("compare", "missing"): "p.csv fewer.csv l.parquet -d uniform-clusters",
+    ("compare", "cluster"): "both.csv l.parquet -d uniform-clusters --cluster old --cluster new",
+    ("compare", "all-pairs"): "p.csv q.csv three.csv four.csv five.csv l.parquet -d uniform-clusters -m f1",
+    ("report", "replace"): f"{TAKEN} -o there.html",
+    ("check", "once"): f"{TAKEN} --min cluster-recall=.2",
+    ("clusters", "blank"): "blank.csv",
+    ("draw", "overlap"): "p.csv -n 5 --seed 1 -o f --annotators 2",
+    ("draw", "replace"): "p.csv -n 5 --seed 1 -o drawn",
+}
+"""Calls in which an option matters that matters nowhere else."""
+VALUES = {
+    "alone": "NULL",
+    "records": "drawn.csv",
+    "min-precision": 0.7,
+    "format": "json",
+    "output": "new.csv",
+    "picture": "new.svg",
+    "problems": "new.csv",
+    "n": 6,
+    "seed": 2,
+}
+
+
+def value_of(one):
+    """A value that an option takes, other than its default, or that it refuses."""
+    kind, _ = get_args(one.annotation)
+    kinds, name = {kind, *get_args(kind)}, long_name(one)[2:]
+    if name in VALUES or bool in kinds:
+        return [VALUES[name]] if name in VALUES else []
+    choices = [
+        x.value for k in kinds if isinstance(k, type) and issubclass(k, Enum) for x in k if x != one.default
+    ]
+    if choices:
+        return [choices[-1]]
+    return [3 if int in kinds else 0.5 if float in kinds else "three.csv"]
+
+
+def long_name(one):
+    """The long name of an option."""
+    return next(name for name in get_args(one.annotation)[1].param_decls if name.startswith("--"))
+
+
+def list_options():
+    """Each option of a command, those that commands share once."""
+    seen = set()
+    for command in CALLS:
+        for one in RUNS[command].__signature__.parameters.values():
+            said = get_args(one.annotation)[1]
+            if isinstance(said, OptionInfo) and (known := (one.name, said.help)) not in seen:
+                seen.add(known)
+                yield pytest.param(command, one, id=f"{command} {long_name(one)}")
+
+
+@cache
+def make_files():
+    """Files of which each option takes one, by their names."""
+    with TemporaryDirectory() as made, chdir(made):
+        fill()
+        prediction, labels = pd.read_csv("p.csv", dtype=str), pd.read_parquet("l.parquet").astype(str)
+        for name, i in (("three", 1), ("four", 2), ("five", 3)):
+            alone = prediction.assign(cluster=prediction["cluster"].mask(prediction.index == i, "alone"))
+            alone.to_csv(f"{name}.csv", index=False)
+        more = pd.DataFrame({"record": ["strange"], "entity": labels["entity"].iloc[:1]})
+        pd.concat([labels, more]).to_csv("more.csv", index=False)
+        clusters = prediction["cluster"]
+        blank = clusters.where(prediction.index % 2 > 0, " " + clusters)
+        prediction.assign(cluster=blank).to_csv("blanks.csv", index=False)
+        prediction.assign(cluster=clusters.where(prediction.index > 1)).to_csv("blank.csv", index=False)
+        prediction[1:].to_csv("fewer.csv", index=False)
+        labels[:2].assign(record=["r0", "r1"], entity="x").to_csv("single.csv", index=False)
+        prediction.rename(columns={"cluster": "old"}).assign(new="one").to_csv("both.csv", index=False)
+        prediction.assign(cluster=clusters.where(prediction.index > 1, "NULL")).to_csv(
+            "none.csv", index=False
+        )
+        ends = prediction["record"].to_numpy()
+        edges = pd.DataFrame({"l": ends[:-1], "r": ends[1:], "score": np.arange(len(ends) - 1) % 7.0})
+        edges.to_csv("edges.csv", index=False)
+        Path("there.html").write_text("old", encoding="utf-8")
+        assert run("draw", "p.csv", "-n", 5, "--seed", 1, "-o", "drawn").exit_code == 0
+        pairs = ("--edges", "--records", "p.csv", "--design", "pairs")
+        assert run("draw", "edges.csv", "-n", 16, "--seed", 1, "-o", "pairs", *pairs).exit_code == 0
+        pd.read_csv("pairs/pairs.csv").assign(same="y").to_csv("pairs/pairs.csv", index=False)
+        return read_all()
+
+
+def read_all():
+    return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+@cache
+def outcome(*call):
+    """What a call prints, its exit status, and the files that are there after it."""
+    with TemporaryDirectory() as empty, chdir(empty):
+        for path, content in make_files().items():
+            Path(path).parent.mkdir(exist_ok=True)
+            Path(path).write_bytes(content)
+        shown = run(*call)
+        return shown.exit_code, shown.output, read_all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "one"), list(list_options()))
+def test_an_option_changes_something(command, one, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["erbayes"])  # which a report prints
+    name = long_name(one)
+    call = [command, *OTHER_CALLS.get((command, name[2:]), CALLS[command]).split()]
+    rest = call
+    if short := [n for n in get_args(one.annotation)[1].param_decls if n in call]:
+        at = call.index(short[0])  # what a call cannot do without has another value
+        rest = call[:at] + call[at + 2 :]
+    after = outcome(*rest, name, *value_of(one))
+    changed = "erbayes {} says the same with {}: read the option, or say in OTHER_CALLS where it matters"
+    assert after != outcome(*call), changed.format(" ".join(call), name)
