@@ -141,7 +141,7 @@ def compared(
     labelled = taken["old"].piece_of
     assert labelled is not None
     overlaps = Overlaps.of(whole.clusterings, labelled.index)
-    return compare_counted(taken, design, METRICS, overlaps, engine, seed)
+    return compare_counted(taken, design, METRICS, overlaps, find_engine(engine), seed)
 
 
 def limits(cell: Cell, samples: int, engine: str) -> FloatArray:
@@ -163,8 +163,9 @@ def limits_at_doors(cell: Cell, samples: int, engine: str) -> FloatArray:
     for (at, make), seed in draw_samples(cell, samples):
         labels = whole.truth[whole.truth.isin(at)]
         given = labels, make(eb.measure(whole.predictions["old"], labels)), METRICS
-        tables = [eb.estimate(p, *given, engine=engine, rng=seed).table() for p in whole.predictions.values()]
-        tables.append(eb.compare(whole.predictions, *given, engine=engine, rng=seed).differences())
+        by = find_engine(engine)
+        tables = [eb.estimate(p, *given, engine=by, rng=seed).table() for p in whole.predictions.values()]
+        tables.append(eb.compare(whole.predictions, *given, engine=by, rng=seed).differences())
         found.append([table[["lower", "upper"]] for table in tables])
     return np.array(found)
 

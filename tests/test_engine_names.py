@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
 import erbayes as eb
 from erbayes import engine as engines
 from erbayes.cli.analyses import SEED
+from erbayes.engine.named import NAMES, EngineName
 from erbayes.metrics.intervals import WALD, Symmetric
 
 DESIGN = eb.UniformRecords()
@@ -130,3 +132,7 @@ def test_an_interval_that_is_asked_for_is_given_beside_an_engine(folder, kind): 
     bounds = fit.interval(0.95, bounds)[0]
     np.testing.assert_allclose(given[["lower", "upper"]].astype(float), bounds, rtol=1e-12)
     assert own["kind"] != given["kind"]
+
+
+def test_type_checkers_know_the_names_of_engines():
+    assert get_args(EngineName) == tuple(NAMES), "write the name into EngineName of erbayes/engine/named.py"

@@ -21,7 +21,7 @@ from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, estimate_paired, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
-from ..engine.named import find_engine
+from ..engine.named import EngineName, find_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records
@@ -32,7 +32,7 @@ from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
 from ..metrics.tables import Pictured
-from ..units.clustering import Clustering
+from ..units.clustering import Clustering, Memberships
 from ..units.ids import kind
 from ..units.lookup import locate_all
 from ..units.measuring import measure, read_framed, sampled_labels
@@ -191,14 +191,14 @@ def _list_pairs(number: int, pairs: str | None = None) -> list[tuple[int, int]]:
 
 def compare(
     predictions: Mapping[str, Any],
-    labels: Any = None,
+    labels: Memberships | None = None,
     design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
-    blocks: Any = None,
+    blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Estimate metrics of two or more predictions, and their differences, from one sample.
@@ -283,14 +283,14 @@ def compare(
 
 def estimate_jointly(
     predictions: Mapping[str, Any],
-    labels: Any,
+    labels: Memberships | None,
     design: Design | None,
     metrics: MetricLike,
     *,
-    blocks: Any = None,
+    blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
@@ -345,7 +345,10 @@ def need_names(predictions: Any) -> None:
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
     """Put predictions into the order of the first, on the records of all if `common`, or refuse others."""
-    _need_one_kind(clusterings)
+    kinds = {name: kind(c.records) for name, c in clusterings.items() if len(c.records)}
+    if len(set(kinds.values())) > 1:
+        types = ", ".join(f"those of {name!r} of type {id_type}" for name, id_type in kinds.items())
+        raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
     first = next(iter(clusterings.values()))
     inside, codes = np.ones(len(first.records), dtype=bool), dict[str, IntArray]()
     for name, other in clusterings.items():
@@ -377,20 +380,12 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
     return in_order
 
 
-def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
-    """Refuse predictions whose record ids differ in type, such as numbers and strings."""
-    kinds = {name: kind(c.records) for name, c in clusterings.items() if len(c.records)}
-    if len(set(kinds.values())) > 1:
-        types = ", ".join(f"those of {name!r} of type {id_type}" for name, id_type in kinds.items())
-        raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
-
-
 def compare_counted(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],
     overlaps: Overlaps,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
     common: bool = False,
 ) -> Comparison:

@@ -13,23 +13,24 @@ from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
-from ..engine.named import find_engine
+from ..engine.named import EngineName, find_engine
 from ..large import scan
 from ..large.counted import Scanned
-from ..large.sources import lies_elsewhere
+from ..large.sources import Source, lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
+from ..units.clustering import Memberships
 from ..units.measuring import measure
 
 
 def estimate(
-    prediction: Any,
-    labels: Any = None,
+    prediction: Source | Sample | Scanned,
+    labels: Memberships | None = None,
     design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
-    engine: Engine | str | None = None,
-    blocks: Any = None,
+    engine: Engine | EngineName | None = None,
+    blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     rng: Seed = None,

@@ -22,7 +22,7 @@ from ..design.sample import Sample, need_labels_and_design
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.known_clusters import improve_counts
 from ..large import scan
-from ..large.sources import lies_elsewhere
+from ..large.sources import Source, lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.estimates import Estimates
@@ -30,7 +30,7 @@ from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.tables import Pictured, reason_column
-from ..units.clustering import Clustering
+from ..units.clustering import Clustering, Memberships
 from ..units.features import Attributes, Featured
 from ..units.measuring import measure, read_framed, sampled_labels
 
@@ -136,8 +136,8 @@ def _describe(row: pd.Series) -> str:
 
 
 def impact(
-    prediction: Any,
-    labels: Any = None,
+    prediction: Source,
+    labels: Memberships | None = None,
     design: Design | None = None,
     statistics: Any = ("count",),
     *,
@@ -206,8 +206,8 @@ def impact(
 
 def impact_of(
     sample: Sample,
-    prediction: Any,
-    labels: Any,
+    prediction: Source,
+    labels: Memberships,
     statistics: Any = ("count",),
     *,
     attributes: Any = None,

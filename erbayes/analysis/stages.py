@@ -20,12 +20,12 @@ from .._internal.tables import to_frame
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine
-from ..engine.named import find_engine
+from ..engine.named import EngineName, find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.estimates import Estimates
 from ..metrics.tables import Pictured
-from ..units.clustering import Clustering
+from ..units.clustering import Clustering, Memberships
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
 from ..units.units import Units
@@ -75,14 +75,14 @@ class Stages(Pictured):
 
 def stages(
     edges: Any,
-    labels: Any,
+    labels: Memberships,
     design: Design,
     threshold: float,
     *,
     records: Any = None,
     score: str | None = None,
     candidates: Any = None,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> Stages:
     """Estimate at which stage of a matcher links are lost, and where false ones are made.

@@ -28,7 +28,7 @@ from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, estimate_paired, need_paired
-from ..engine.named import find_engine
+from ..engine.named import EngineName, find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
@@ -47,6 +47,7 @@ from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.tables import Pictured
 from ..metrics.unseen import measure_parts, split_parts
+from ..units.clustering import Memberships
 from ..units.edges import Edges
 from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
@@ -307,14 +308,14 @@ def _keep_best(
 
 def thresholds(
     edges: Any,
-    labels: Any = None,
+    labels: Memberships | None = None,
     design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     records: Any = None,
     at: Any = 200,
     score: str | None = None,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> Curve:
     """Estimate metrics of a matcher at many thresholds, from one labelled sample.

@@ -226,19 +226,15 @@ def thresholds_command(
     labels, design, alarms = scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
-    given |= {"labels": labels, "design": design}
+    given |= {"metrics": metrics}
+
+    def judge(labels: Any, design: Any, **chosen: Any) -> curves.Curve:
+        return eb.thresholds(labels=labels, design=design, **given | chosen)
+
     with within(scored.drawing.in_words), saying_alarms() as said:
-        curve = eb.thresholds(metrics=metrics, engine=by_engine.name.value, rng=SEED, **given)
-        if errors.option is not None:
-            # thresholds of the edges are the same for all labels
-            given |= {"metrics": metrics}
-            found = errors.run_any(
-                scored,
-                lambda labels, design: eb.thresholds(**given | {"labels": labels, "design": design}),
-                labels,
-                design,
-                scored.shown(),
-            )
+        curve = judge(labels, design, engine=by_engine.name.value, rng=SEED)
+        if errors.option is not None:  # thresholds of the edges are the same for all labels
+            found = errors.run_any(scored, judge, labels, design, scored.shown())
             message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
             curve = found.both
     alarms += said

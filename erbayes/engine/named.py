@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
@@ -99,6 +99,8 @@ NAMES: dict[str, Callable[[], Engine]] = {
     "advised": Advised,
 }
 """Engines by the names that the doors take, each made when it is asked for."""
+EngineName = Literal["closed form", "jackknife", "bootstrap", "size model", "posterior", "advised"]
+"""These names, which type checkers read; hyphens and capitals are understood too."""
 
 
 def find_engine(engine: Engine | str | None) -> Engine:

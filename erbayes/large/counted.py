@@ -21,7 +21,7 @@ from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls
 from ..units.looks import refuse_blanks
 from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
-from .database import CODED, Database, changed
+from .database import CODED, changed
 from .duckdb import DuckDB
 from .prediction import GroupColumn, Prediction, split_pieces
 from .reading import plain_id
@@ -86,23 +86,6 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
         raise DataError("the prediction has no record")
 
 
-def write_rounded(database: Database, key: str, column: str) -> str:
-    """SQL that is true of ids that may be texts such as 1.00001E+11."""
-    string = database.kind(column) == "string"
-    return f"{key} LIKE '%E+%' OR {key} LIKE '%e+%'" if string else "1 = 0"
-
-
-def refuse_rounded(prediction: Prediction, key: str, column: str, what: str) -> None:
-    """Refuse ids that a spreadsheet rounded."""
-    condition = write_rounded(prediction.database, key, column)
-    rows = prediction.database.rows(
-        f"SELECT DISTINCT {key} FROM {prediction.table} WHERE {condition} LIMIT {HINTED}"
-    )
-    rounded = [text for (text,) in rows if re.search(ROUNDED, text)]
-    said = f"{what} ids of the prediction: {{n}} ids are numbers that a spreadsheet rounded, such as"
-    refuse_cases(rounded, said, ": export them as text", ANY_ID)
-
-
 def write_blank(prediction: Prediction) -> str:
     """SQL that is true of cluster ids c with a blank at an end, which is a space, a tab or one from HTML."""
     dialect, conditions = prediction.database.dialect, ["1 = 0"]
@@ -124,28 +107,6 @@ def refuse_blank_ends(prediction: Prediction) -> None:
     there = [id for (id,) in prediction.rows_in("DISTINCT c", "c", bare)]
     records = [id for (id,) in prediction.rows_in("DISTINCT r", "r", ids)] if ids else []
     refuse_blanks(pd.Index([*ids, *there]).unique(), "cluster ids of the prediction", pd.Index(records))
-
-
-def write_heading(prediction: Prediction) -> str:
-    """SQL that is true of rows that have the name of a column of a text file as its id."""
-    database = prediction.database
-    conditions = ["1 = 0"]
-    for key, column in (("r", prediction.record), ("c", prediction.cluster)):
-        names = [database.dialect.literal(name) for name in database.headings.get(column, ())]
-        if names:
-            conditions.append(f"{key} IN ({', '.join(names)})")
-    return " OR ".join(conditions)
-
-
-def refuse_headings(prediction: Prediction, times: int) -> None:
-    """Refuse text files whose first line is a record, or that have it again further below."""
-    if times:
-        names = " or ".join(map(repr, (prediction.record, prediction.cluster)))
-        raise DataError(
-            f"the prediction: {times:,} rows hold {names} in the column of this name: is the first line a "
-            "record, or one of several headers? The first line of each file, and no other, must name the "
-            "columns"
-        )
 
 
 def refuse_duplicates(prediction: Prediction, rows: int) -> None:
@@ -231,25 +192,34 @@ class Scanned(Units):
 
 def count_rows(prediction: Prediction, any_id: bool) -> int:
     """Count the records, and refuse ids that are missing or wrongly written."""
-    database = prediction.database
-    rounded = [
-        (what, key, column)
-        for what, key, column in (("record", "r", prediction.record), ("cluster", "c", prediction.cluster))
-        if not any_id and database.kind(column) == "string"
+    database, quote = prediction.database, prediction.database.dialect.literal
+    columns = {"r": prediction.record, "c": prediction.cluster}
+    headed = [
+        f"{key} IN ({', '.join(map(quote, names))})"
+        for key, column in columns.items()
+        if (names := database.headings.get(column, ()))
     ]
-    faults = [
-        write_heading(prediction),
-        "1 = 0" if any_id else write_blank(prediction),
-        *(write_rounded(database, key, column) for _, key, column in rounded),
-    ]
+    texts = [key for key in columns if not any_id and database.kind(columns[key]) == "string"]
+    rounded = [f"({key} LIKE '%E+%' OR {key} LIKE '%e+%')" for key in texts]  # such as 1.00001E+11
+    faults = [" OR ".join(headed or ["1 = 0"]), "1 = 0" if any_id else write_blank(prediction), *rounded]
     counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
     select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
     ((total, records, clusters, headings, blanks, *suspects),) = database.rows(select)
-    refuse_headings(prediction, int(headings or 0))
+    if headings:
+        names = " or ".join(map(repr, columns.values()))
+        raise DataError(
+            f"the prediction: {int(headings):,} rows hold {names} in the column of this name: is the first "
+            "line a record, or one of several headers? The first line of each file, and no other, must name "
+            "the columns"
+        )
     refuse_missing(prediction, int(total), int(records), int(clusters))
-    for (what, key, column), number in zip(rounded, suspects, strict=True):
+    for key, condition, number in zip(texts, rounded, suspects, strict=True):
         if number:
-            refuse_rounded(prediction, key, column, what)
+            listed = f"SELECT DISTINCT {key} FROM {prediction.table} WHERE {condition} LIMIT {HINTED}"
+            cases = [text for (text,) in database.rows(listed) if re.search(ROUNDED, text)]
+            what = f"{'record' if key == 'r' else 'cluster'} ids of the prediction"
+            said = f"{what}: {{n}} ids are numbers that a spreadsheet rounded, such as"
+            refuse_cases(cases, said, ": export them as text", ANY_ID)
     if blanks:
         refuse_blank_ends(prediction)
     return int(total)

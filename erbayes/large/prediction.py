@@ -16,7 +16,6 @@ from ..units.clustering import Clustering
 from ..units.frame import FrameFacts, frame_ids, refuse_outside
 from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind
-from ..units.lookup import same_kind
 from ..units.reading import Near
 from ..units.units import Units
 from .database import Database, changed, refuse_unlike
@@ -87,11 +86,6 @@ class Prediction:
         """Return some records, by which those of a second table are found."""
         ids = self.database.rows(f"SELECT r FROM {self.table} WHERE r IS NOT NULL LIMIT {LOOKED_UP}")
         return Near({self.record: pd.Index([plain_id(id) for (id,) in ids])})
-
-    def refuse_another_kind(self, labels: Clustering) -> None:
-        """Refuse labelled records whose ids are of another type than those of the prediction."""
-        labelled = kind(labels.records)
-        same_kind(self.database.kind(self.record) or labelled, labelled)
 
 
 @dataclass(frozen=True, slots=True)

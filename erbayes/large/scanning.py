@@ -21,6 +21,8 @@ from .._internal.errors import DataError, need
 from .._internal.policies import Missing
 from ..units.columns import find_near
 from ..units.frame import FrameFacts
+from ..units.ids import kind
+from ..units.lookup import same_kind
 from ..units.measuring import need_policy, sampled_labels
 from ..units.reading import Near
 from ..units.shared import Overlap, Overlaps, Pairs
@@ -121,7 +123,9 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         wide = len(getattr(labels, "columns", ())) > 2
         labels = sampled_labels(labels, next(iter(predictions.values())).find(near) if wide else None)
         for prediction in predictions.values():
-            prediction.refuse_another_kind(labels)
+            same_kind(
+                prediction.database.kind(prediction.record) or kind(labels.records), kind(labels.records)
+            )
         ids = FrameIds.of(others[0], columns.record, labels.records) if of_frame else None
         if ids is not None:
             ids.refuse_outside(next(iter(predictions.values())), labels)

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .._internal.errors import DataError
+from ..units.clustering import Memberships
 from .database import Database, RunSQL, opened_relation, opened_spark, read_through_ibis
 from .duckdb import DuckDB, DuckTable
 from .files import DatabaseTable, DatasetTable, Files, FilesTable, FrameTable, StoredTable, is_dataset
+
+
+class OfSpark(Protocol):
+    """A DataFrame of Spark."""
+
+    @property
+    def sparkSession(self) -> Any: ...
+
+
+Source = Memberships | str | Path | Files | DatabaseTable | RunSQL | OfSpark
+"""A prediction in memory or elsewhere, as `scan` reads it; tables of Ibis and relations are Arrow streams."""
 
 
 def lies_elsewhere(prediction: Any) -> bool:

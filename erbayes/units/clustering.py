@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -368,3 +368,13 @@ class Clustering:
 
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"
+
+
+class ArrowTable(Protocol):
+    """A table of any library with an Arrow C stream, such as polars or pyarrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+Memberships = Clustering | Mapping[Any, Any] | pd.Series | pd.DataFrame | ArrowTable
+"""The cluster or the entity of each record, in any form that `Clustering.of` reads."""

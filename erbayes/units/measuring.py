@@ -13,7 +13,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, member, refuse_cases
 from .._internal.policies import Missing
 from .checks import describe_missing, explain_missing, first_entities, position_in_labels, refuse_edges
-from .clustering import Clustering
+from .clustering import Clustering, Memberships
 from .columns import find_near
 from .frame import FrameFacts, framed
 from .ids import ids, kind
@@ -22,10 +22,10 @@ from .units import KnownTotals, Units, histogram
 
 
 def measure(
-    prediction: Any,
-    labels: Any,
+    prediction: Memberships,
+    labels: Memberships,
     *,
-    blocks: Any = None,
+    blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
 ) -> Units:
@@ -89,7 +89,7 @@ def _find_clusters(prediction: Clustering, labels: Clustering) -> IntArray:
 
 
 def measure_predicted(
-    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
+    prediction: Memberships, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
 ) -> Units:
     """Make units of sampled *predicted* clusters, to estimate from.
 
@@ -122,7 +122,12 @@ def measure_predicted(
     """
     labels, read = read_framed({"": prediction}, labels, frame)
     prediction, facts = read[""]
-    drawn = _check_sampled(sampled, prediction, "not predicted" + " in the frame" * (frame is not None))
+    drawn, where = ids(sampled, "sampled clusters"), " in the frame" * (frame is not None)
+    if not len(drawn):
+        raise DataError("no cluster is sampled: an empty sample estimates nothing")
+    if not drawn.is_unique:
+        raise DataError(f"{int(drawn.duplicated().sum())} sampled clusters are listed twice")
+    refuse_cases(drawn.difference(prediction.clusters), f"{{n}} sampled clusters are not predicted{where}:")
     unit_of_record = drawn.get_indexer(prediction.clusters)[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
     position = look_up(labels.records, prediction.records[inside])
@@ -144,17 +149,6 @@ def measure_predicted(
     )
 
 
-def _check_sampled(sampled: Any, prediction: Clustering, absent: str) -> pd.Index:
-    """Return the ids of sampled clusters, refusing repeats and clusters that the prediction does not have."""
-    drawn = ids(sampled, "sampled clusters")
-    if not len(drawn):
-        raise DataError("no cluster is sampled: an empty sample estimates nothing")
-    if not drawn.is_unique:
-        raise DataError(f"{int(drawn.duplicated().sum())} sampled clusters are listed twice")
-    refuse_cases(drawn.difference(prediction.clusters), f"{{n}} sampled clusters are {absent}:")
-    return drawn
-
-
 def need_policy(missing: Missing | str) -> Missing:
     """Return a policy for the records that one prediction is missing, and refuse all else."""
     policy = member(missing, Missing, "missing")
@@ -171,7 +165,7 @@ def assemble(
     sizes: IntArray,
     known: KnownTotals,
     *,
-    blocks: Any = None,
+    blocks: Memberships | None = None,
     missing: Missing = Missing.ERROR,
 ) -> Units:
     """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""

@@ -60,7 +60,9 @@ def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
     None if labelled entities may not be whole, or if the prediction does not fix the number of records.
     """
     known = units.known
-    if units.population is None or known is None or not _has_whole_entities(units):
+    if units.population is None or known is None or not units.by_entity or units.counted is not None:
+        return None
+    if (np.bincount(units.group, units.n)[units.group] != units.N).any():
         return None
     sample, chosen = _list_distinct(unit)
 
@@ -86,13 +88,6 @@ def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
         {TRUE_SINGLETONS: single + U, ENTITIES: K + U},
     )
     return [(low | total, high | total) for low, high in zip(worst, best, strict=True)]
-
-
-def _has_whole_entities(units: Units) -> bool:
-    """Return whether all records of each labelled entity are in the sample, and count."""
-    if not units.by_entity or units.counted is not None:
-        return False
-    return bool((np.bincount(units.group, units.n)[units.group] == units.N).all())
 
 
 def _list_distinct(unit: IntArray) -> tuple[IntArray, IntArray]:

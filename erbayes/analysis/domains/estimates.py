@@ -17,13 +17,14 @@ from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine
 from ...engine.diagnostics import compare_with_known, scale_to_records
 from ...engine.fitted import fit_sample
-from ...engine.named import find_engine
+from ...engine.named import EngineName, find_engine
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.estimates import EMPTY, Estimates
 from ...metrics.intervals import Kind
 from ...metrics.tables import Pictured
 from ...metrics.unseen import map_components
+from ...units.clustering import Memberships
 from ...units.grouping import Grouping, Of
 from .metric import Place, in_domain, name_place
 from .shown import FEWEST, degrees, effective_draws, few_draws, intervals_table, tidy
@@ -164,14 +165,14 @@ class ByDomain(Pictured):
 
 def by_domain(
     sample: Sample,
-    groups: Any,
+    groups: Memberships | str,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     of: Of | str = Of.RECORDS,
-    prediction: Any = None,
+    prediction: Memberships | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of each group of records, jointly.
@@ -239,12 +240,12 @@ def by_domain(
 
 def by_pair(
     sample: Sample,
-    groups: Any,
+    groups: Memberships | str,
     metrics: MetricLike = ("pairwise-precision", "pairwise-recall"),
     *,
-    prediction: Any = None,
+    prediction: Memberships | None = None,
     fewest: float = FEWEST,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of the links between every two groups, and within each, jointly.

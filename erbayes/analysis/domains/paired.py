@@ -15,12 +15,13 @@ from ..._internal.errors import need
 from ...design.sample import Sample
 from ...engine.contract import Engine, estimate_paired, need_paired
 from ...engine.differences import subtract
-from ...engine.named import find_engine
+from ...engine.named import EngineName, find_engine
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.estimates import Estimates
 from ...metrics.intervals import Kind
 from ...metrics.tables import Pictured
+from ...units.clustering import Memberships
 from ...units.grouping import Of
 from ..comparison import Comparison
 from .estimates import Settings, grouped
@@ -73,14 +74,14 @@ class ComparedByDomain(Pictured):
 
 def compare_by_domain(
     comparison: Comparison,
-    groups: Any,
+    groups: Memberships | str,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     of: Of | str = Of.RECORDS,
     predictions: Mapping[str, Any] | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | str | None = None,
+    engine: Engine | EngineName | None = None,
     rng: Seed = None,
 ) -> ComparedByDomain:
     """Compare predictions by domain, with paired standard errors.
