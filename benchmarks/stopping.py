@@ -32,7 +32,9 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, Taylor
-from erbayes.labels import LinkEnds, worst_cases
+from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.undecided import with_cases
+from erbayes.labels import LinkEnds
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
 NONRESPONSE = 1000
@@ -155,8 +157,9 @@ def nonresponse(people: sim.Population, by_errors: bool, rng: np.random.Generato
             fit = eb.engine.taylor(eb.Sample(some, one), metrics).apply(metrics)
             low, high = fit.interval().T
             found[name].append((fit.mean - true, (low <= true) & (true <= high)))
-        cases = worst_cases(eb.Sample(some, adjusted), metrics)
-        worst.append((cases["lower"] <= true) & (true <= cases["upper"]))
+        answered = eb.Sample(some, adjusted)
+        cases = with_cases(ClosedForm()(answered, metrics), answered, metrics).table()
+        worst.append((cases["worst"] <= true) & (true <= cases["best"]))
     rows = []
     for j, metric in enumerate(metrics):
         row = ["by errors" if by_errors else "by size", metric.name, f"{true[j]:.3f}"]

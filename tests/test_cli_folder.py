@@ -15,8 +15,7 @@ import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal import digits, remedies
 from erbayes.cli.drawing import PlanName
-from erbayes.engine.bounded_means import Betting
-from erbayes.labels import read_labels, worst_cases
+from erbayes.labels import read_labels
 from erbayes.labels.drawing.folder import read_folder
 from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
 from erbayes.labels.drawing.plans import PLANS
@@ -348,19 +347,19 @@ def test_unresolved_draws_are_told(files):
     assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
 
 
-def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
+def test_the_worst_and_the_best_case_of_undecided_draws_are_those_of_python(files):
     drawn()
-    fill(read_folder("f"), TRUE, change=undecided(["1", "2", "3"]))
+    fill(read_folder("f"), TRUE, change=undecided([*map(str, range(1, 9))]))
     returned = read_labels("f")
     sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
-    for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), Betting(anytime=True))):
-        found = rows("estimate", "p.csv", "f", "--worst-cases", *more).set_index("metric")
-        wanted = worst_cases(sample, eb.metrics.DEFAULT_METRICS, 0.9 if more else 0.95, kind)
-        assert found.index.tolist() == wanted.index.tolist() and set(found["method"]) == {"worst cases"}
-        for name in ("estimate", "all_wrong", "all_right", "lower", "upper"):
-            np.testing.assert_allclose(found[name].astype(float), wanted[name], rtol=1e-12)
-        assert (found["all_wrong"] < found["all_right"])[wanted["lower"].notna().to_numpy()].all()
-    assert "all_wrong" in done("estimate", "p.csv", "f", "--worst-cases").stdout
+    with pytest.warns(eb.Alarm, match="quote the range from worst to best"):
+        wanted = eb.estimate(sample)
+    found = rows("estimate", "p.csv", "f").set_index("metric")
+    for name in ("estimate", "lower", "worst", "best"):
+        np.testing.assert_allclose(found[name].astype(float), wanted.table()[name], rtol=1e-12)
+    assert (wanted.table()["worst"] < wanted.table()["lower"]).sum() >= 3
+    shown = done("estimate", "p.csv", "f").stdout
+    assert wanted.sentence() in " ".join(shown.split()) and "of the draws are undecided" in wanted.sentence()
 
 
 def test_answers_with_errors_of_labels_are_those_of_python(files):
@@ -412,23 +411,19 @@ REFUSALS = {
     "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",
     "p.csv q.csv -d uniform-records --annotator-errors folder": "needs a folder of erbayes draw as LABELS",
     "p.csv f --annotator-errors missed=.1 --engine jackknife": "--annotator-errors and --engine do not go together, as errors of labels are for the closed form",
-    "p.csv f --worst-cases": "f has no unresolved draws: each draw has a complete answer",
-    "p.csv q.csv -d uniform-records --worst-cases": "--worst-cases needs a folder of erbayes draw",
-    "p.csv f --worst-cases --side-by-side": "--side-by-side and --worst-cases ask for different engines: leave out one of them",
-    "p.csv f --worst-cases --interval wald": "leave out --interval wald, or choose anytime",
 }
 
 
-def test_refusals_of_errors_of_labels_and_of_worst_cases(files):
+def test_refusals_of_errors_of_labels(files):
     labelled()
     for line, said in REFUSALS.items():
         assert said in refused("estimate", *line.split())
 
 
-def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):
+def test_undecided_draws_need_a_design_that_allows_for_them(files):
     drawn("--of", "uniform-records", design="predicted-clusters")
     fill(read_folder("f"), TRUE, change=undecided(["1"]))
-    shown = run("estimate", "p.csv", "f", "--worst-cases", "--format", "json")
+    shown = run("estimate", "p.csv", "f", "--format", "json")
     said = "KnownInclusion takes no unresolved draws: resolve each draw"
     assert shown.exit_code == 2 and said in shown.stderr
 

@@ -265,7 +265,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "read_answers": (read_page, "task record role same cannot_tell note annotator seconds"),
     "review": (lambda: causes.review(sample(), P, pd.DataFrame({"name": LABELS})), "unit influence record piece cluster_size name"),
     "tasks": (lambda: labels.tasks(make_drawn(), NAMES), "task record role name same cannot_tell"),
-    "worst_cases": (lambda: labels.worst_cases(make_unresolved(), "b3-recall"), "estimate all_wrong all_right lower upper level"),
 }  # fmt: skip
 """Every other table: its example, and its columns with spaces, or with commas if a column has two words."""
 PASSED_ON = re.compile(r"erbayes\.(large|datasets|labels\.drawing\.plans)\b")

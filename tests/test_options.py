@@ -33,9 +33,7 @@ pytestmark = pytest.mark.lowest
 BY = {"by", "across", "attributes"}
 ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {*("looks", "worst-cases", "engine", "side-by-side", "picture", "format", "output", "strict")}
-    | BY
-    | ERRORS,
+    "estimate": {*("looks", "engine", "side-by-side", "picture", "format", "output", "strict")} | BY | ERRORS,
     "compare": {"all-pairs", "engine", "picture", "format", "output", "strict"} | BY | ERRORS,
     "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output", "replace"}
     | BY

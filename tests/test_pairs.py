@@ -348,7 +348,7 @@ class TestEstimates:
         bands = found.bands()
         assert bands.cannot_tell.sum() == 5 and bands.labelled.sum() == 55
         (note,) = found.alarms()
-        assert note.grade.value == "note" and note.startswith("5 of 60 answers are 'cannot tell'")
+        assert note.grade.value == "note" and note.startswith("5 of 60 answers are undecided")
 
     def test_undecided_pairs_are_all_wrong_or_all_right_in_the_worst_cases(self):
         """Ends are those of answers that say so: n or y for precision, and against or for the threshold."""

@@ -1,5 +1,7 @@
 """Two phases: cheap labels of many draws, careful ones of some: all samples, hand formulas, coverage, refusals."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,6 +19,7 @@ from erbayes.auxiliary import two_phases
 from erbayes.auxiliary.two_phases import find_common_records, pair_draws, share_draws, subsample
 from erbayes.engine.control_variate import Effects
 from erbayes.engine.fitted import fit_sample
+from erbayes.engine.known_clusters import ClosedForm
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -299,6 +302,40 @@ def test_refusals(change, message):
         arguments |= {"cheap": labels, "cheap_design": design}
     with pytest.raises(eb.DataError, match=message):
         eb.two_phase(PREDICTION, metrics=PR, **arguments)
+
+
+@pytest.mark.parametrize("lost", [10, 30])
+def test_careful_labels_that_were_given_up_leave_a_trace(lost):
+    """The first `lost` draws of entities that are predicted wrong, of 150: estimates are those without them."""
+    exact = eb.measure(PREDICTION, TRUTH).table()["exact"]
+    wrong = exact[TRUTH.iloc[RECORDS[:150]]].to_numpy() < 1
+    undecided = np.flatnonzero(wrong)[:lost]
+    kept = np.setdiff1d(np.arange(150), undecided)
+    labels, design = labelled(TRUTH, RECORDS[kept])
+    cheap, cheap_design = labelled(CHEAP, RECORDS)
+    given = {"cheap": cheap, "cheap_design": cheap_design, "careful": kept}
+    plain = eb.two_phase(PREDICTION, labels, design, PR, **given)
+    with pytest.warns(eb.Alarm, match=f"{lost} of 150 draws are undecided") if lost > 15 else nullcontext():
+        found = eb.two_phase(PREDICTION, labels, design, PR, **given, undecided=undecided)
+    table = found.table()
+    pd.testing.assert_frame_equal(table.drop(columns=["worst", "best"]), plain.table())
+    sample = eb.Sample(
+        eb.measure(PREDICTION, labels), eb.design.Responding(design, np.arange(150) < 150 - lost)
+    )
+    ends = [table["lower"]]
+    for odds in (0.0, np.inf):
+        alone = ClosedForm()(eb.Sample(sample.units, replace(sample.design, odds=odds)), PR)
+        ends.append(alone.interval()[:, 0])
+    assert table["worst"].tolist() == pytest.approx(np.min(ends, axis=0).tolist())
+    assert (table["worst"] < table["lower"]).any()
+    if lost <= 15:
+        by_default = given | {"careful": None}
+        others = eb.two_phase(PREDICTION, labels, design, PR, **by_default, undecided=undecided)
+        pd.testing.assert_frame_equal(others.table(), table)
+    with pytest.raises(eb.DataError, match="1 draws are careful and undecided, such as 3"):
+        eb.two_phase(
+            PREDICTION, labels, design, PR, **(given | {"careful": np.arange(len(kept))}), undecided=[3]
+        )
 
 
 def test_another_prediction_is_refused():

@@ -13,7 +13,7 @@ from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
-from ..engine.named import EngineName, find_engine
+from ..engine.named import EngineName, run_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.sources import Source, lies_elsewhere
@@ -138,8 +138,7 @@ def estimate(
         design = need_labels_and_design(labels, design, "estimate(prediction, labels, design)")
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
-    by = find_engine(engine)
-    found = by(sample, metrics, seed)
+    found = run_engine(engine, sample, metrics, seed)
     for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
         if grade_of(alarm) is not Grade.NOTE:
             warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)

@@ -10,7 +10,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
-from ..engine.diagnostics import alarms, out_of_balance
+from ..engine.diagnostics import alarms, out_of_balance, warn_undecided
 from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind
@@ -65,7 +65,7 @@ class AssistedEstimates(Estimates):
         alone = [
             metric for metric, note in zip(resolve_metrics(metrics), self.unassisted, strict=True) if note
         ]
-        sentences = alarms(sample, alone) if alone else out_of_balance(sample)
+        sentences = alarms(sample, alone) if alone else [*out_of_balance(sample), *warn_undecided(sample)]
         return sentences + self.of_second()
 
     def of_second(self) -> list[Sentence]:

@@ -32,11 +32,13 @@ from scipy.sparse.csgraph import connected_components
 from .._internal.arrays import IntArray, Seed
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, head
 from ..design import UniformRecords
+from ..design.changes import Responding
 from ..design.contract import Design
 from ..design.draws import DrawnUnits, Round, count_each, count_once
 from ..design.sample import Sample, need_sample
 from ..engine.control_variate import Effects
 from ..engine.known_clusters import ClosedForm
+from ..engine.undecided import with_cases
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
@@ -276,6 +278,7 @@ def two_phase(
     cheap: Any,
     cheap_design: Design,
     careful: Sequence[int] | IntArray | None = None,
+    undecided: Sequence[int] | IntArray = (),
     blocks: Any = None,
     frame: Any = None,
 ) -> AssistedEstimates:
@@ -290,7 +293,10 @@ def two_phase(
     cheap_design : Design
         The design of all draws, with the unit that each has by the cheap labels, in order of the draws.
     careful : sequence of int, (n,), optional
-        Positions of the draws with careful labels among all; by default the first.
+        Positions of the draws with careful labels among all; by default the first of those that are decided.
+    undecided : sequence of int
+        Positions of draws that were to have careful labels, which nobody could give. The others stand
+        for them, and the table has the worst and the best case.
 
     Returns
     -------
@@ -330,9 +336,17 @@ def two_phase(
     metrics = resolve_metrics(metrics)
     options = {"blocks": blocks, "frame": frame}
     count = scan if lies_elsewhere(prediction) else measure
-    engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
     sample = Sample(count(prediction, labels, **options), design)
+    if len(undecided) and careful is None:
+        careful = np.delete(np.arange(len(sample) + len(undecided)), undecided)
+    if careful is not None and (twice := np.intersect1d(careful, undecided)).size:
+        raise DataError(f"{len(twice)} draws are careful and undecided, such as {head(twice)}: a draw is one")
+    engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
     estimates = engine(sample, metrics)
+    if len(undecided):
+        decided = np.arange(len(sample) + len(undecided)) < len(sample)
+        sample = Sample(sample.units, Responding(design, decided))
+        estimates = with_cases(estimates, sample, metrics)
     for alarm in estimates.find_alarms(sample, metrics):
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     return estimates

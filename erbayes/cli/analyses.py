@@ -100,41 +100,6 @@ class Result(NamedTuple):
     drawn: Any = None
 
 
-@panel("Design")
-class WorstCases:
-    """The option of bounds of metrics, whatever the draws of a folder are that nobody resolved."""
-
-    worst_cases: bool = flag(
-        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.", rare=True
-    )
-
-    def refuse(self, inputs: One, asked: MetricOptions) -> None:
-        """Refuse labels that do not say what draws are unresolved, and intervals that are not exact."""
-        if not self.worst_cases:
-            return
-        if inputs.returned is None:
-            raise DataError(
-                "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
-            )
-        if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
-            raise DataError(
-                f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or "
-                "choose anytime"
-            )
-
-    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Bound metrics by exact intervals of the best and the worst case."""
-        if not isinstance(sample.design, eb.design.Responding):
-            raise DataError(
-                f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody "
-                "has begun its task; leave out --worst-cases"
-            )
-        # the exact interval of a fixed number of draws replaces the default of --interval
-        kind = eb.engine.Betting(anytime=asked.interval is KindName.ANYTIME)
-        bounds = eb.labels.worst_cases(sample, metrics, inputs.level, kind)
-        return Result(bounds.reset_index(), "worst cases", eb.alarms(sample, metrics))
-
-
 class EngineName(Enum):
     CLOSED_FORM = "closed-form"
     BOOTSTRAP = "bootstrap"
@@ -176,7 +141,7 @@ class Engines(EngineOption):
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
-    return named_engines.find_engine(name.value)(sample, metrics, arrays.draw_seed(SEED))
+    return named_engines.run_engine(name.value, sample, metrics, arrays.draw_seed(SEED))
 
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:

@@ -26,7 +26,6 @@ from .analyses import (
     MetricOptions,
     Minima,
     Result,
-    WorstCases,
 )
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
@@ -118,7 +117,6 @@ def estimate_command(
     asked: MetricOptions,
     domains: Domains,
     by_engine: Engines,
-    worst: WorstCases,
     errors: AnnotatorErrors,
     picture: Picture,
     printing: Judging,
@@ -144,15 +142,12 @@ def estimate_command(
     """
     metrics = domains.chosen_metrics(asked)
     domains.refuse_models(by_engine)
-    worst.refuse(inputs, asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    if worst.worst_cases:
-        result = worst.run(inputs, asked, sample, metrics)
-    elif domains.column is not None:
+    if domains.column is not None:
         result = domains.run(inputs, asked, by_engine, sample, metrics)
     else:
         result = by_engine.run(inputs, asked, sample, metrics)
@@ -182,7 +177,9 @@ def _show_estimates(
         table = table.copy()
         table.insert(list(table.columns).index("metric") + 1, "method", result.method)
     said = [result.sentence] if result.sentence else []
-    if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms):
+    # what is quoted allows for undecided draws, which are a fault themselves
+    allowed = getattr(getattr(result.drawn, "cases", None), "decide", False)
+    if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms) - allowed:
         said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
     printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))
 

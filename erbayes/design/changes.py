@@ -18,7 +18,8 @@ import pandas as pd
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
+from .._internal.errors import DataError, Remedy, need, need_object, number, refuse_cases, whole
+from ..metrics.columns import EXACT
 from ..units.units import Units
 from .checks import make_unreached
 from .contract import Design, HasRounds
@@ -136,6 +137,11 @@ class Responding:
     times what it would weigh if every draw had been resolved, for n_g draws of its class. Estimates are
     unbiased if draws of a class are resolved with one probability, whatever their entities.
 
+    `odds` δ say how much more often unresolved draws are of entities with an error, which are not predicted
+    exactly: a resolved draw of a class with U unresolved ones then represents 1 + U δ_s / Σ δ_t draws, with
+    δ_s = δ if its entity has an error, and else 1. With δ = ∞ and 0 the unresolved draws of a class are all
+    as bad, or as good, as its resolved ones can be.
+
     Parameters
     ----------
     design : Design
@@ -153,6 +159,15 @@ class Responding:
         unit counts once.
     clusters : sequence of cluster ids, (n,), optional
         The predicted cluster of each draw, for an alarm if all draws of a large one are unresolved.
+    odds : float from 0 to ∞
+        Odds δ of an error of unresolved draws, over those of the resolved ones of their class. A class whose
+        resolved draws have all an odds of 0 has those of the next class of its part.
+
+    Raises
+    ------
+    DataError
+        If there is no resolved draw, if other arguments do not have one value for each draw, or if odds are
+        below 0. In `expand`, if a class has no resolved draw, or the design takes no unresolved ones.
 
     Examples
     --------
@@ -163,6 +178,12 @@ class Responding:
     >>> design = Responding(eb.UniformRecords(["x", "y", "y"]), [True, True, False, True])
     >>> design.expand(units).weight.round(3)
     array([1.143, 1.73 ])
+
+    Entity y has an error, and if the unresolved draw has one for certain, y stands for it:
+
+    >>> certain = Responding(eb.UniformRecords(["x", "y", "y"]), [True, True, False, True], odds=np.inf)
+    >>> certain.expand(units).weight.round(3)
+    array([0.857, 1.946])
     """
 
     design: Design
@@ -171,6 +192,7 @@ class Responding:
     begun: Sequence[bool] | BoolArray | None = None
     records: Sequence[Any] | pd.Series | None = None
     clusters: Sequence[Any] | pd.Series | None = None
+    odds: float = 1.0
 
     def __post_init__(self) -> None:
         said = "a design with unresolved draws is an object such as UniformRecords()"
@@ -189,11 +211,12 @@ class Responding:
         if missing:
             said = "draws have no class: make these a class of their own"
             raise DataError(f"{missing} of {len(resolved)} {said}")
+        number(self.odds, "odds", lambda x: x >= 0, "be 0 or more")
 
     @property
     def unresolved(self) -> float:
         """Share of the draws that are not resolved, among those that were begun."""
-        return float(1 - self._check_resolved()[self.tried].mean())
+        return float((~self._check_resolved()[self.tried]).mean())
 
     @property
     def tried(self) -> BoolArray:
@@ -238,46 +261,69 @@ class Responding:
         self._need_adjustable(draws, known=bool(rounds))
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
-        of_all, drawn = self._code_classes(resolved)
+        of_all = self._code_classes(resolved)
         of_draw = np.zeros(r, dtype=np.int64) if draws.stratum is None else draws.stratum
-        stratum = self._find_strata(of_draw, of_all, resolved)
+        delta = self._weigh(units, draws.order)
+        of_all = _lend(of_all, self._find_strata(of_draw, of_all, resolved), resolved, delta)
+        stratum, drawn = self._find_strata(of_draw, of_all, resolved), np.bincount(of_all).astype(float)
         code, resolved_of = of_all[resolved], np.bincount(of_all[resolved], minlength=len(drawn))
-        represented = (drawn / resolved_of)[code]
+        lent = delta / np.bincount(code, delta)[code]
+        begun = np.bincount(of_all[self.tried], minlength=len(drawn))
+        represented = (1 + (begun - resolved_of)[code] * lent) * (drawn / begun)[code]
+        even = (drawn / resolved_of)[code]
         of_stratum = np.bincount(stratum, drawn)
         if rounds:
             expected = np.sum([n_t * one.p for n_t, one in zip(of_stratum, rounds, strict=True)], axis=0)
-            repeats = represented / expected[draws.order]
+            repeats = 1 / expected[draws.order]
         else:
-            repeats = draws.weight * (r / n) * represented
+            repeats = draws.weight * (r / n)
+        # the means of lenders vary, and what a draw represents beyond an even share multiplies them
+        lent, beyond = lent / represented, represented - even
         if not draws.once:
-            return count_classes(draws, repeats, code, stratum, drawn)
+            found = count_classes(draws, repeats * represented, code, stratum, (drawn, begun), lent)
+            return found if self.odds == 1 else _vary_lenders(found, code, lent, beyond, np.arange(r))
         share = drawn / of_stratum[stratum]
         of_class = [rounds[h] for h in stratum]
         P = np.stack([one.p for one in of_class], axis=1)
         p = P * _compare_shares(draws.order, code, share, stratum, resolved_of * P)
         if self.records is not None and not any(one.population for one in of_class):
-            found, met = (self._count_records(of_all, at) for at in (resolved, slice(None)))
-            answers = drawn, resolved_of, found / met
+            recorded, met = (self._count_records(of_all, at) for at in (resolved, slice(None)))
+            answers = drawn, resolved_of, recorded / met
             p = _answer_together(p, P / units.size[:, None] / share, *answers)
         answered = [
             Round(int(x), of_unit, one.population and round(one.population * part))
             for x, of_unit, one, part in zip(resolved_of, p.T, of_class, share, strict=True)
         ]
-        return replace(count_once(draws.order, answered, repeats, code), unreached=draws.unreached)
+        found = count_once(draws.order, answered, repeats * represented, code)
+        found = replace(found, unreached=draws.unreached)
+        if self.odds == 1:
+            return found
+        row = np.searchsorted(found.unit, draws.order)
+        even_of, tilted_of = (np.bincount(row, repeats * x) for x in (even, represented))
+        lent = lent * repeats * represented / tilted_of[row]
+        found = replace(found, weight=found.weight * tilted_of / even_of)
+        return _vary_lenders(found, code, lent, beyond, row)
+
+    def _weigh(self, units: Units, order: IntArray) -> FloatArray:
+        """Return the odds of resolved draws, (r,), to be like those that are not resolved."""
+        if self.odds == 1:
+            return np.ones(len(order))
+        wrong, right = (self.odds, 1.0) if np.isfinite(self.odds) else (1.0, 0.0)
+        return np.asarray(np.where(units.column(EXACT)[order] == 0, wrong, right))
 
     def _count_records(self, code: IntArray, chosen: Any) -> FloatArray:
         """Return the number of different records of each class among the chosen draws, (G,)."""
         found = pd.Series(self._code_records()[chosen]).groupby(code[chosen]).nunique()
         return np.asarray(found, dtype=float)
 
-    def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
-        """Return the class of each draw, (n,), and the number of draws of each class, (G,)."""
+    def _code_classes(self, resolved: BoolArray) -> IntArray:
+        """Return the class of each draw, (n,), numbered in order."""
         classes = np.zeros(len(resolved)) if self.classes is None else pd.Series(list(self.classes))
-        code, names = pd.factorize(classes)
+        code, names = pd.factorize(classes, sort=True)
         answered = np.bincount(code[resolved], minlength=len(names))
         said = "{n} classes hold no resolved draw, such as"
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
-        return code, np.bincount(code).astype(float)
+        return code.astype(np.int64)
 
     def _need_adjustable(self, draws: DrawnUnits, known: bool) -> None:
         """Refuse designs without `known` chances of units, and whose weights cannot be adjusted by draw."""
@@ -303,6 +349,38 @@ class Responding:
                 "parts of Pooled"
             )
         return of_class
+
+
+def _lend(code: IntArray, stratum: IntArray, resolved: BoolArray, delta: FloatArray) -> IntArray:
+    """Return classes of draws, (n,), each with odds `delta` (r,) above 0, if a class of its part has some.
+
+    A class with unresolved draws and odds of 0 alone goes to the nearest class of its `stratum` (G,). In a
+    part of such classes only, all odds become 1.
+    """
+    lends = np.bincount(code[resolved], delta, len(stratum)) > 0
+    if lends.all():
+        return code
+    delta[~np.bincount(stratum, lends)[stratum].astype(bool)[code[resolved]]] = 1.0
+    lends = np.bincount(code[resolved], delta, len(stratum)) > 0
+    to, number = np.arange(len(stratum)), np.arange(len(stratum))
+    for g in np.flatnonzero(~lends):
+        others = number[lends & (stratum == stratum[g])]
+        to[g] = others[np.abs(others - g).argmin()]
+    return np.unique(to[code], return_inverse=True)[1].astype(np.int64)
+
+
+def _vary_lenders(
+    draws: DrawnUnits, code: IntArray, lent: FloatArray, beyond: FloatArray, row: IntArray
+) -> DrawnUnits:
+    """Return draws whose contributions vary as z - (a - n/r) m, with the mean m of lenders of the class.
+
+    `lent`, `beyond` (r,): what a draw weighs in m, and a - n/r; `row` (r,): its row.
+    """
+    shape = len(draws.unit), int(code.max()) + 1
+    L, R = np.zeros(shape), np.zeros(shape)
+    np.add.at(L, (row, code), beyond)
+    np.add.at(R, (row, code), lent)
+    return replace(draws, L=L, R=R)
 
 
 def _answer_together(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head
@@ -382,29 +382,39 @@ def count_each(
 
 
 def count_classes(
-    draws: DrawnUnits, repeats: FloatArray, code: IntArray, stratum: IntArray, drawn: FloatArray
+    draws: DrawnUnits,
+    repeats: FloatArray,
+    code: IntArray,
+    stratum: IntArray,
+    numbers: tuple[FloatArray, IntArray],
+    lent: FloatArray,
 ) -> DrawnUnits:
-    """Return resolved draws, each of which represents the draws of its class that nobody could resolve.
+    """Return resolved draws, each of which represents draws of its class that nobody could resolve.
 
     `draws`: the resolved ones, that count as often as they were made; `repeats` (r,): their weights; `code`
-    (r,): their class; `stratum`, `drawn` (G,): stratum and number of draws of each class, resolved or not.
-    Of both phases, drawing and resolving, the covariance is that of all draws with z_s - m_g + m_g r_g/n_g,
-    or m_g r_g/n_g if unresolved, for the mean m_g of the r_g of n_g draws of a class.
+    (r,): their class; `stratum` (G,): that of each class; `numbers` (G,) each: of its draws, n, and of those
+    that were begun, t; `lent` (r,): weights of the mean m of the r resolved ones. The covariance is that of
+    all draws with e + z - m (1 - r/t) of resolved ones, e + m r/t of others that were begun, for
+    e = (1/n - 1/t) Σz, and Σz/n of those that were not.
     """
-    classes, H = len(drawn), int(stratum.max()) + 1
+    (drawn, begun), classes = numbers, len(stratum)
+    H = int(stratum.max()) + 1
     resolved, n = np.bincount(code, minlength=classes), np.bincount(stratum, drawn)
     theta = np.zeros(H)
     theta[stratum[code]] = draws.unseen
     factor = theta * n / np.maximum(n - 1, 1)
-    same = stratum[:, None] == stratum
-    G = -factor[stratum][:, None] * (np.diag(1 / resolved - 1 / drawn) + same / n[stratum])
+    same = (stratum[:, None] == stratum).astype(float)
+    lost = np.diag(1 - resolved / begun)
+    unbegun = np.diag(1 / begun - 1 / drawn)
+    G = np.block([[-same / n[stratum] - unbegun, -lost], [-lost, lost * resolved]])
+    mean = _indicate(code, classes).multiply((lent / np.bincount(code, lent)[code])[:, None])
     return replace(
         draws,
         weight=repeats,
         centred=False,
         d=factor[stratum[code]],
-        A=_indicate(code, classes),
-        G=G,
+        A=hstack([_indicate(code, classes), mean], format="csr"),
+        G=np.tile(factor[stratum], 2)[:, None] * G,
         df_lost=draws.df_lost + classes - 1,
         repeats=repeats,
         stratum=stratum[code],

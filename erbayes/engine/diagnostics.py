@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
-from ..design.changes import Responding
 from ..design.contract import innermost
 from ..design.records import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
@@ -39,16 +37,15 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.estimates import EMPTY, Estimates
-from ..metrics.sentences import is_at_an_end
+from ..metrics.sentences import is_at_an_end, say_undecided
 from ..metrics.unseen import NOTABLE
 from ..units.heap import chance_capped, find_heap, find_seen_caps
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
+from .undecided import find_responding
 
 MIXED = "mixed"
 """How kinds of intervals begin that allow for both readings of a heap in the predicted sizes."""
-UNRESOLVED = 0.1
-"""Share of unresolved draws above which estimates depend on an assumption about them."""
 LEFT_OUT = 0.05
 """Share of labelled records left out above which the rest no longer stands for the population. If the matcher
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
@@ -237,7 +234,7 @@ def alarms(
         *unreached_share,
         *_warn_heap(fitted, intervals),
         *out_of_balance(sample, metrics, excused),
-        *_warn_unresolved(sample),
+        *warn_undecided(sample),
         *_warn_records(sample),
         *_warn_odd_labels(sample),
         *_warn_left_out(sample),
@@ -448,36 +445,26 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, remedies.ALL_RECORDS)]
 
 
-def _warn_unresolved(sample: Sample) -> list[Sentence]:
-    """Return the alarm of too many draws that nobody could resolve."""
-    design: Any = sample.design
-    while hasattr(design, "design") and not isinstance(design, Responding):
-        design = design.design
-    if not isinstance(design, Responding):
+def warn_undecided(sample: Sample) -> list[Sentence]:
+    """Return what there is to say of draws that nobody could resolve."""
+    design = find_responding(sample.design)
+    if design is None:
         return []
-    said, lost = [], design.expect_lost()
+    tried = design.tried.sum()
+    said = f"{round(design.unresolved * tried):,} of {tried:,} draws are undecided"
+    sentences, lost = (
+        [say_undecided(said, design.unresolved, "other draws of their classes")],
+        design.expect_lost(),
+    )
     if len(lost := lost[lost < MISSED].sort_values()):
         large = f"{len(lost)} large predicted cluster{'s' * (len(lost) > 1)}"
-        said.append(
+        what = (
             f"No draw of {large} is resolved, such as {lost.index[0]!r}, which "
             "chance leaves in fewer than one sample in a hundred: no other draw is like those of an entity "
             "that is wholly missing"
         )
-    if design.unresolved > UNRESOLVED:
-        said.append(
-            f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like "
-            "the resolved draws of their classes"
-        )
-    return [
-        Sentence(
-            what,
-            Grade.FAULT,
-            Remedy(
-                "ask more annotators, and report labels.worst_cases (--worst-cases) next to the estimates"
-            ),
-        )
-        for what in said
-    ]
+        sentences.append(Sentence(what, Grade.FAULT, Remedy("ask more annotators about these draws")))
+    return sentences
 
 
 def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:

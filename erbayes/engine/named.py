@@ -19,6 +19,7 @@ from .fitted import fit_sample
 from .known_clusters import ClosedForm
 from .leave_one_out import Jackknife
 from .replicates import Resampled
+from .undecided import with_cases
 
 
 def _import_bayes() -> Any:
@@ -114,3 +115,10 @@ def find_engine(engine: Engine | str | None) -> Engine:
         return NAMES[plain]()
     need_engine(engine)
     return engine
+
+
+def run_engine(
+    engine: Engine | str | None, sample: Sample, metrics: Sequence[Metric], rng: Seed = None
+) -> Estimates:
+    """Return metrics by an engine or its name, with both cases of draws that nobody could resolve."""
+    return with_cases(find_engine(engine)(sample, metrics, rng), sample, metrics)

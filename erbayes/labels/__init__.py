@@ -14,7 +14,6 @@ from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
 from .drawing.plans import GivenProbabilities, LinkEnds, Multipurpose, PredictedClusters, Records, Strata
 from .drawing.stopping import ONCE, REPEATED, Rule, check
-from .drawing.unresolved import worst_cases
 from .reading.answer_files import read_labels
 from .reading.returned import Labels
 from .reading.stars import machine_labels, read_stars
@@ -49,6 +48,5 @@ __all__ = [
     "read_labels",
     "read_stars",
     "tasks",
-    "worst_cases",
     "write_folder",
 ]

@@ -26,7 +26,7 @@ from .intervals import (
     interval,
 )
 from .moves import Moves
-from .sentences import choose_quoted, describe_metric
+from .sentences import UNDECIDED, choose_quoted, describe_metric, describe_range
 from .tables import Pictured, reason_column
 from .unseen import ROUNDING, Unseen, by_component, map_components, stack_components
 
@@ -87,6 +87,28 @@ class Bets:
     shares: FloatArray = by_component(-1)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Cases:
+    """Each component alone if undecided answers are all `wrong`, and all `right`, (k,); their `share`."""
+
+    wrong: tuple[Estimates, ...] = by_component(0)
+    right: tuple[Estimates, ...] = by_component(0)
+    share: float
+
+    @property
+    def decide(self) -> bool:
+        """Whether they are as many that what is quoted is the range of both cases."""
+        return self.share >= UNDECIDED
+
+    def find_ends(self, own: FloatArray, level: float) -> FloatArray:
+        """Return the worst and the best end, (k, 2), of the intervals `own` and those of both cases."""
+        cases = self.wrong, self.right
+        ends = np.stack([own, *(np.concatenate([x.interval(level) for x in case]) for case in cases)])
+        wrong, right = (np.concatenate([x.estimate for x in case]) for case in cases)
+        low_high = np.stack([ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)], axis=-1)
+        return np.where((wrong > right)[:, None], low_high[:, ::-1], low_high)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
@@ -127,6 +149,8 @@ class Estimates(Pictured):
         The parts of linear combinations.
     replicated : Replication, optional
     bets : Bets, optional
+    cases : Cases, optional
+        Both cases of answers that nobody could give.
     kind : Kind
         The default kind of interval.
     remarks : tuple of str
@@ -159,6 +183,7 @@ class Estimates(Pictured):
     combined: Combination | None = by_component(0, default=None)
     replicated: Replication | None = by_component(0, default=None)
     bets: Bets | None = by_component(-1, default=None)
+    cases: Cases | None = by_component(0, default=None)
     kind: Kind = DEFAULT
     remarks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -412,11 +437,13 @@ class Estimates(Pictured):
     ) -> pd.DataFrame:
         """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing.
 
-        If `settled`, columns `least` and `most` have the values that are possible whatever the records
-        without a label are, if the labels are right (docs/settled.md). If `errors`, columns `lower_mcse` and
-        `upper_mcse` have the Monte Carlo standard errors of the two quantiles of draws, by which the ends of
-        an interval move from seed to seed. More draws make them smaller. They are NaN for other intervals
-        than equal-tailed ones, and leave out what `unseen` adds. They need the extra `bayes`.
+        If answers are undecided, columns `worst` and `best` have the outer ends of intervals if all of them
+        are wrong, and if all are right. If `settled`, columns `least` and `most` have the values that are
+        possible whatever the records without a label are, if the labels are right (docs/settled.md). If
+        `errors`, columns `lower_mcse` and `upper_mcse` have the Monte Carlo standard errors of the two
+        quantiles of draws, by which the ends of an interval move from seed to seed. More draws make them
+        smaller. They are NaN for other intervals than equal-tailed ones, and leave out what `unseen` adds.
+        They need the extra `bayes`.
 
         References
         ----------
@@ -444,6 +471,8 @@ class Estimates(Pictured):
             "level": np.full(shape, level),
             "kind": np.where(np.isnan(bounds[..., 0]), "none", labels),
         }
+        if self.cases is not None:
+            columns |= dict(zip(("worst", "best"), self.cases.find_ends(bounds, level).T, strict=True))
         if settled:
             columns |= dict(zip(("least", "most"), np.moveaxis(self._settled, -1, 0), strict=True))
         reasons = np.broadcast_to(self.reasons, shape).ravel()
@@ -528,10 +557,15 @@ class Estimates(Pictured):
         Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
         """
         bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
+        cases = self.cases
         for name in choose_quoted(self.names):
             j = self.names.index(name)
             if why := self.reasons[j]:
                 sentences.append(f"There is no estimate of {name}: {why}.")
+                continue
+            if cases is not None and cases.decide:
+                ends = cases.find_ends(bounds, level)[j]
+                sentences.append(describe_range(name, self.support[j], ends, cases.share))
                 continue
             named = any("% interval" in sentence for sentence in sentences)
             sentences.append(describe_metric(self, j, bounds[j], percent, named=named, census=self.census))

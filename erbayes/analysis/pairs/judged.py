@@ -34,6 +34,7 @@ from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
 from ...metrics.definitions import pairwise_precision, pairwise_recall
 from ...metrics.intervals import check_level
+from ...metrics.sentences import say_undecided
 from ...metrics.tables import Pictured, reason_column
 from ...units.edges import Edges, sweep
 from ...units.ids import ids
@@ -41,9 +42,6 @@ from ...units.lookup import look_up
 from ..thresholds import Curve, load_edges
 from .limits import FEWEST, NONE, Estimate, PairStrata, estimate_precision, estimate_recall, multiply
 
-UNDECIDED = 0.1
-"""Share of undecided pairs from which estimates depend on what nobody knows of them. If .11 of 300 answers
-were undecided, of wrong pairs more often, .94 of intervals covered the truth, and .50 if .33 were."""
 FEWEST_RIGHT = 5
 """Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
 than half of all right pairs, an alarm says so. With 300 pairs of RLdata10000 and a clerk who errs in 5 %,
@@ -148,17 +146,10 @@ class _Judged(Pictured):
         sentences, same = list[Sentence](), self.same == 1
         if unknown := int(np.isnan(self.same).sum()):
             ((_, strata),) = self._split(self.floors[-1:])
-            share = (
-                strata.pairs @ (strata.undecided / (strata.labelled + strata.undecided)) / strata.pairs.sum()
-            )
-            said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
-            if share < UNDECIDED:
-                sentences.append(Sentence(f"{said}: other pairs of their bands stand for them", Grade.NOTE))
-            else:
-                said += (
-                    f", which stand for {share:.0%} of the pairs, and nothing shows that the others are like"
-                )
-                sentences.append(Sentence(f"{said} them: quote the range from worst to best", Grade.FAULT))
+            of_each = strata.undecided / (strata.labelled + strata.undecided)
+            share = float(strata.pairs @ of_each / strata.pairs.sum())
+            said = f"{unknown:,} of {len(same):,} answers are undecided, for {share:.0%} of the pairs"
+            sentences.append(say_undecided(said, share, "other pairs of their bands"))
         entity = label_components(self.left[same], self.right[same], len(self.edges.records))
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"

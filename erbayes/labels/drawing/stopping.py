@@ -7,7 +7,8 @@ the level 1 - (1 - level)/k, for k metrics). A metric *holds* if its interval is
 Intervals that are not exact ignore predicted clusters larger than any that a draw touches. The share φ of
 links or records in them, the unreached share, is known. A check therefore allows any value for this share
 (partial identification), and a metric that counts links stays open while φ is notable. All metrics that do
-not fail stay open while an alarm of the sample is a fault.
+not fail stay open while an alarm of the sample is a fault. If draws are undecided, a metric holds or fails
+only if it does so whether all of them are wrong or right.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
 from ...engine.diagnostics import alarms, reach_large
 from ...engine.known_clusters import ClosedForm
+from ...engine.undecided import with_cases
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.estimates import Estimates
@@ -267,13 +269,34 @@ class _Answer(NamedTuple):
 
 
 def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
-    """Return the verdict of one metric at the level of its interval."""
+    """Return the verdict of one metric at the level of its interval, in both cases of undecided draws."""
     try:
         fit = BoundedMeans()(sample, [metric])
     except NotIdentified:
         fit = ClosedForm()(sample, [metric])
     if np.isnan(fit.sd).any():
         raise DataError(f"{metric.name} has no standard error in this sample: label more units")
+    answer, cases = (
+        _judge_fit(sample, metric, fit, minimum, rule, level),
+        with_cases(fit, sample, [metric]).cases,
+    )
+    if cases is None:
+        return answer
+    of_each = [
+        _judge_fit(sample, metric, case[0], minimum, rule, level) for case in (cases.wrong, cases.right)
+    ]
+    ends = np.stack([answer.interval, *(one.interval for one in of_each)])
+    answer = answer._replace(interval=np.array([ends[:, 0].min(), ends[:, 1].max()]))
+    if answer.verdict is Verdict.OPEN or {one.verdict for one in of_each} == {answer.verdict}:
+        return answer
+    reason = f"undecided draws, {cases.share:.1%} of all, decide"
+    return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)
+
+
+def _judge_fit(
+    sample: Sample, metric: Metric, fit: Estimates, minimum: float, rule: Rule, level: float
+) -> _Answer:
+    """Return the verdict of one metric by its estimate."""
     kind, known, unreached = rule.exact, None, 0.0
     # an exact interval covers the truth whatever the draws missed; any other one is of what they reach, and
     # then allows any value for the rest
