@@ -48,6 +48,7 @@ def truth(true: list[int], pred: list[int]) -> dict[str, float]:
         "jaccard": both / (t_links + p_links - both),
         "rand": 1 - (t_links + p_links - 2 * both) / comb(N, 2),
         "adjusted-rand": (both - expected) / ((t_links + p_links) / 2 - expected),
+        "link-ratio": p_links / t_links,
         "cluster-precision": exact / len(K),
         "cluster-recall": exact / len(C),
         "cluster-f1": 2 * exact / (len(C) + len(K)),

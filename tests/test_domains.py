@@ -91,6 +91,7 @@ def shared(true, pred, group, g):
         "jaccard": tp / (t + p - tp),
         "rand": 1 - (t + p - 2 * tp) / pairs_all,
         "adjusted-rand": (tp - chance) / ((t + p) / 2 - chance),
+        "link-ratio": p / t,
         "cluster-precision": exact / clusters,
         "cluster-recall": exact / ents,
         "cluster-f1": 2 * exact / (ents + clusters),

@@ -67,6 +67,7 @@ __all__ = [
     "homogeneity",
     "inverse_purity",
     "jaccard",
+    "link_ratio",
     "matching_rate",
     "mean_cluster_size",
     "merges",
@@ -427,6 +428,7 @@ fowlkes_mallows = _make_metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp
 jaccard = _make_metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS)
 rand = _make_metric("rand", _pairs, lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)), LINKS)
 adjusted_rand = _make_metric("adjusted-rand", _pairs, _compute_adjusted_rand, LINKS, (-1.0, 1.0))
+link_ratio = _make_ratio("link-ratio", u.PREDICTED_LINKS, u.TRUE_LINKS, POSITIVE)
 
 # Whole entities and clusters
 cluster_precision = _make_ratio("cluster-precision", u.EXACT, u.PREDICTED_CLUSTERS)
