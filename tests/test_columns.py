@@ -135,6 +135,7 @@ def make_impact() -> Tabled:
 
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
+    "Against": lambda: two_estimators().against("default"),
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
     "ByDomain": lambda: domains.by_domain(sample(), GROUP, P),
     "Check": lambda: check(sample(), {P: 0.95}),
@@ -163,6 +164,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "WithErrors": lambda: make_errors(),
 }
 COLUMNS = {
+    "Against": "population plan n estimator metric failures pairs bias bias_mcse rmse rmse_mcse se_ratio se_ratio_mcse "
+    "coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width width_mcse "
+    "interval_score interval_score_mcse",
     "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
     "Check": "minimum estimate lower upper level kind verdict further",
@@ -180,7 +184,7 @@ COLUMNS = {
     "Stages": "stage estimate se df lower upper n_eff level kind reason",
     "Study": "population plan n estimator metric truth repetitions failures bias bias_mcse rmse rmse_mcse se_ratio "
     "se_ratio_mcse coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width "
-    "width_mcse interval_score interval_score_mcse coverage_lower coverage_upper seconds warnings",
+    "width_mcse interval_score interval_score_mcse coverage_lower coverage_upper seconds warnings kind",
 }
 
 
@@ -218,12 +222,15 @@ def test_a_table_has_the_columns_that_are_listed(name):
 
 
 OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
-    "Study.against": (
-        lambda: two_estimators().against("default"),
-        "population plan n estimator metric failures pairs bias bias_mcse rmse rmse_mcse se_ratio se_ratio_mcse "
-        "coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width width_mcse "
-        "interval_score interval_score_mcse",
+    "Against.better": (
+        lambda: two_estimators().against("default").better(),
+        "estimator metric measure cells better surely_better surely_worse change change_mcse errors",
     ),
+    "Against.rounded": (
+        lambda: two_estimators().against("default").rounded(),
+        "population plan n estimator metric failures bias rmse coverage width",
+    ),
+    "Study.alike": (lambda: two_estimators().alike(), "population plan n metric estimators"),
     "Study.failures": (lambda: two_estimators().failures(), "population plan n estimator metric reason runs"),
     "Study.rounded": (lambda: two_estimators().rounded(), "population plan n estimator metric failures bias rmse coverage width"),
     "ByDomain.against_rest": (lambda: domains.by_domain(sample(), GROUP, P).against_rest(),
@@ -255,7 +262,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "tipping": (lambda: sensitivity.tipping(make_errors(), P, 0.5), "tipping_point mcse"),
     "balance": (lambda: eb.balance(sample()), "estimate se known ratio"),
     "by_text": (lambda: labels.by_text(make_drawn(), NAMES), "record candidate score why"),
-    "customers": (lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1), "given family born city email phone person"),
     "draw_pairs": (lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2), "left right band pairs same"),
     "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),
     "from_clustering": (lambda: labels.from_clustering(make_drawn(), LABELS), "record candidate score why"),

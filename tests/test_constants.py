@@ -104,6 +104,7 @@ GUARDED = {
     "limits.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "links.FEW": "test_reading.py::test_clusters_numbered_without_a_gap_are_no_records",
     "looks.CHANCE_BITS": "test_reading.py::test_integers_that_were_floats_have_lost_digits",
+    "measures.SURE": "test_study_measures.py::test_bold_is_what_is_not_worse_by_two_paired_errors",
     "moves.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "moves.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",
     "outside_json.DEEPEST": "test_folder.py::test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused",

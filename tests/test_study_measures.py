@@ -37,7 +37,15 @@ def simulated(reps, seed=1, estimators=("a", "b")):
             "metric": "P",
             "repetition": range(reps),
         }
-        rest = {"truth": 0.5, "estimate": x, "se": se, "seconds": 1.0, "warned": 0.0, "reason": ""}
+        rest = {
+            "truth": 0.5,
+            "estimate": x,
+            "se": se,
+            "seconds": 1.0,
+            "warned": 0.0,
+            "reason": "",
+            "kind": "t",
+        }
         found.append(pd.DataFrame(cell | rest | levels))
     return pd.concat(found, ignore_index=True)
 
@@ -50,7 +58,7 @@ def in_studies(runs):
 @pytest.mark.parametrize("paired", [False, True])
 def test_monte_carlo_errors_are_the_spread_over_studies(paired):
     many = in_studies(simulated(STUDIES * EACH))
-    table = many.against("a") if paired else many.table().query("estimator == 'b'")
+    table = many.against("a").table() if paired else many.table().query("estimator == 'b'")
     assert len(table) == STUDIES
     for measure in MEASURES:
         spread, error = table[measure].std(), np.sqrt((table[f"{measure}_mcse"] ** 2).mean())
@@ -157,7 +165,8 @@ def test_pit_values_of_right_intervals_are_uniform_and_go_to_arviz():
         "metric": "mean",
         "repetition": range(n),
     }
-    rest = {"truth": truth, "estimate": x / 2, "se": 0.7, "seconds": 1.0, "warned": 0.0, "reason": ""}
+    rest = {"truth": truth, "estimate": x / 2, "se": 0.7, "seconds": 1.0, "warned": 0.0}
+    rest |= {"reason": "", "kind": "normal"}
     trial = Study(pd.DataFrame(cell | rest | bounds), 0.9)
     counts = np.histogram(trial.pit(), np.linspace(0, 1, 11))[0]
     assert ((counts - n / 10) ** 2 / (n / 10)).sum() < 27.9  # the .999 quantile of chi-square with 9 degrees
@@ -186,6 +195,145 @@ def test_latex_has_a_caption_and_the_best_of_each_cell_in_bold():
     (line,) = (line for line in text.splitlines() if line.startswith("p & "))
     cells = [cell.strip(" \\") for cell in line.split("&")]
     assert [cell.startswith("textbf") for cell in cells[-4:]] == [True, False, True, False]
+
+
+BEST = {"coverage": 0.9, "se_ratio": 1.0, "missed_below": 0.05, "missed_above": 0.05}
+
+
+def figures(runs):
+    """Numbers of the runs of one estimator, whose means make the measures."""
+    error, width = runs.estimate - runs.truth, runs.upper - runs.lower
+    below, above = runs.upper < runs.truth, runs.lower > runs.truth
+    missed = np.maximum(runs.truth - runs.upper, 0) + np.maximum(runs.lower - runs.truth, 0)
+    score = width + 20 * missed
+    inner = runs["upper_0.5"] - runs["lower_0.5"]
+    out = np.maximum(runs.truth - runs["upper_0.5"], 0) + np.maximum(runs["lower_0.5"] - runs.truth, 0)
+    wis = (error.abs() / 2 + 0.05 * score + 0.25 * (inner + 4 * out)) / 2.5
+    found = {"bias": error, "se": runs.se, "coverage": 1 - (below | above), "missed_below": below}
+    found |= {"missed_above": above, "width": width, "interval_score": score, "wis": wis}
+    return {name: np.asarray(x, dtype=float) for name, x in found.items()}
+
+
+def by_hand(of, measure, kept=slice(None)):
+    """A measure of the runs of one estimator that are kept."""
+    if measure == "rmse":
+        return np.sqrt((of["bias"][kept] ** 2).mean())
+    if measure == "se_ratio":
+        return of["se"][kept].mean() / of["bias"][kept].std(ddof=1)
+    return of[measure][kept].mean()
+
+
+def jackknife(value, repetitions):
+    """The standard error of a function of the repetitions that are kept."""
+    left = np.array([value(np.arange(repetitions) != i) for i in range(repetitions)])
+    return np.sqrt((repetitions - 1) / repetitions * ((left - left.mean()) ** 2).sum())
+
+
+def test_errors_are_those_of_a_jackknife_in_print_too():
+    n = 200
+    runs = simulated(n)
+    a, b = (figures(runs[runs.estimator == name]) for name in "ab")
+    trial = Study(runs, 0.9)
+    for found, value in (
+        (trial, lambda measure, kept=slice(None): by_hand(b, measure, kept)),
+        (
+            trial.against("a"),
+            lambda measure, kept=slice(None): by_hand(b, measure, kept) - by_hand(a, measure, kept),
+        ),
+    ):
+        row, text = found.table().iloc[-1], found.rounded(MEASURES, errors=True).iloc[-1]
+        for measure in MEASURES:
+            error = jackknife(lambda kept, measure=measure, value=value: value(measure, kept), n)
+            assert row[measure] == pytest.approx(value(measure), abs=1e-12)
+            assert row[f"{measure}_mcse"] == pytest.approx(error, rel=1e-6), measure
+            shown, digit = text[measure].rstrip(")").split("(")
+            last = 10.0 ** -len(shown.partition(".")[2])
+            assert 1 <= int(digit) <= 9 and abs(float(shown) - row[measure]) <= last / 2 * 1.0001
+            assert abs(int(digit) * last - error) <= 0.5 * last * 1.0001
+
+
+def test_bold_is_what_is_not_worse_by_two_paired_errors():
+    runs = simulated(150, estimators=("a", "b", "c", "d"))
+    runs["estimate"] += runs.estimator.map({"a": 0.0, "b": 0.003, "c": 0.06, "d": -0.06})
+    of = {name: figures(rows) for name, rows in runs.groupby("estimator")}
+    text = Study(runs, 0.9).latex(MEASURES)
+    (line,) = (line for line in text.splitlines() if line.startswith("p & "))
+    bold, seen = iter(["textbf" in cell for cell in line.split("&")[4:]]), []
+    for measure in MEASURES:
+
+        def distance(name, kept=slice(None), measure=measure):
+            return abs(by_hand(of[name], measure, kept) - BEST.get(measure, 0.0))
+
+        best = min(of, key=distance)
+        for name in of:
+
+            def worse(kept=slice(None), name=name, best=best, distance=distance):
+                return distance(name, kept) - distance(best, kept)
+
+            error, is_bold = jackknife(worse, 150), next(bold)
+            if name == best:
+                assert is_bold, measure
+            else:
+                assert is_bold == (worse() <= 2 * error), (measure, name)
+                seen.append(is_bold)
+    assert len(seen) == 27 and 5 < sum(seen) < 22
+
+
+def test_better_counts_cells_and_errors():
+    runs = pd.concat([simulated(400, seed).assign(n=seed) for seed in range(1, 9)], ignore_index=True)
+    b = runs.estimator == "b"
+    runs.loc[b, "estimate"] = runs.truth + (runs.estimate - runs.truth) * np.where(runs.n < 6, 0.8, 1.05)
+    found = Study(runs, 0.9).against("a").better(["rmse"]).iloc[0]
+    changes, errors = [], []
+    for _, cell in runs.groupby("n"):
+        a, of_b = (figures(cell[cell.estimator == name]) for name in "ab")
+
+        def change(kept=slice(None), a=a, of_b=of_b):
+            return by_hand(of_b, "rmse", kept) - by_hand(a, "rmse", kept)
+
+        changes.append(change())
+        errors.append(jackknife(change, 400))
+    changes, errors = np.array(changes), np.array(errors)
+    assert found[["estimator", "metric", "measure"]].tolist() == ["b", "P", "rmse"]
+    assert found.cells == 8 and found.better == (changes < 0).sum() == 5
+    assert found.surely_better == (changes < -2 * errors).sum() > 0
+    assert found.surely_worse == (changes > 2 * errors).sum()
+    assert found.change == pytest.approx(changes.mean())
+    assert found.change_mcse == pytest.approx(np.sqrt((errors**2).sum()) / 8)
+    assert found.errors == pytest.approx(found.change / found.change_mcse)
+    with pytest.raises(eb.DataError, match="no measure 'variance'"):
+        Study(runs, 0.9).against("a").better(["variance"])
+
+
+def test_several_sizes_stand_in_one_paired_table():
+    runs = pd.concat([simulated(40, n).assign(n=n) for n in (50, 100)], ignore_index=True)
+    found = Study(runs, 0.9).against("a")
+    text = found.latex(["rmse"], across=["n", "estimator"], errors=True)
+    (line,) = (line for line in text.splitlines() if line.startswith("p & "))
+    cells = [cell.strip(" \\") for cell in line.split("&")][3:]
+    bare = [cell.removeprefix("textbf{").removesuffix("}") for cell in cells]
+    assert bare == found.rounded(["rmse"], errors=True)["rmse"].tolist() and len(cells) == 2
+    sure = (found.table()["rmse"] < -2 * found.table()["rmse_mcse"]).tolist()
+    assert [cell.startswith("textbf") for cell in cells] == sure
+    with pytest.raises(eb.DataError, match="no 'size' to go across; it has 'population', 'plan', 'n'"):
+        found.latex(across="size")
+
+
+def test_estimators_that_answer_alike_and_kinds_of_several_methods_are_told():
+    runs = simulated(20)
+    same = runs[runs.estimator == "a"].assign(estimator="again")
+    runs = pd.concat([runs, same], ignore_index=True)
+    runs.loc[runs.estimator == "b", "kind"] = ["Beta", "t"] * 10
+    trial = Study(runs, 0.9)
+    assert trial.alike()["estimators"].tolist() == [("a", "again")]
+    assert trial.table()["kind"].tolist() == ["t", "Beta; t", "t"]
+    assert trial.notes == (
+        "Alike (see Study.alike): a and again in 1 of 1 cells and metrics.",
+        "Several kinds of interval: b in 1 of 1 cells and metrics.",
+    )
+    assert all(note in repr(trial) and f"% {note}" in trial.latex() for note in trial.notes)
+    none = Study(runs.assign(estimate=np.nan), 0.9)
+    assert none.alike().empty and Study(simulated(20), 0.9).notes == ()
 
 
 @pytest.mark.slow

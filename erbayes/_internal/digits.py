@@ -55,16 +55,22 @@ def error(value: float, places: int) -> str:
     return "0" if value == 0 else f"{value:.1g}" if rounds_away else format_number(value, places)
 
 
-def round_to_error(value: float, uncertainty: float) -> str:
+def round_to_error(value: float, uncertainty: float, shown: bool = False) -> str:
     """Return the text of a value with the digits above its error, or with `MOST` decimals if it has none.
 
-    >>> round_to_error(0.93127, 0.0081), round_to_error(0.93127, 0.0)
-    ('0.931', '0.9313')
+    If the error is `shown`, it stands in parentheses, in units of the last digit.
+
+    >>> round_to_error(0.93127, 0.0081), round_to_error(0.93127, 0.0), round_to_error(0.0304, 0.0021, True)
+    ('0.931', '0.9313', '0.030(2)')
     """
     if np.isnan(value):
         return NONE
-    known = np.isfinite(uncertainty) and uncertainty > 0
-    return f"{value:z.{int(np.clip(-_find_leading_power(uncertainty), 0, 9)) if known else MOST}f}"
+    if not (np.isfinite(uncertainty) and uncertainty > 0):
+        return f"{value:z.{MOST}f}"
+    # an error of .0096 has one digit less, as it rounds to .01, not to .010
+    first = float(f"{uncertainty:.0e}") if shown else uncertainty
+    places = int(np.clip(-_find_leading_power(first), 0, 9))
+    return f"{value:z.{places}f}" + (f"({uncertainty * 10**places:.0f})" if shown else "")
 
 
 def tell_apart(values: Iterable[float], least: int = 6) -> int:

@@ -24,9 +24,10 @@ from .results import (
     draw_influence,
     draw_side_by_side,
 )
-from .studies import draw_coverage, draw_estimates, draw_tipping
+from .studies import draw_against, draw_coverage, draw_estimates, draw_tipping
 
 __all__ = [
+    "draw_against",
     "draw_balance",
     "draw_by_domain",
     "draw_calibration",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..analysis.sensitivity import WithErrors
-    from ..study import Study
+    from ..study import Against, Study
 
 FEW = 8
 """Number of dots in a row whose limits can be told apart."""
@@ -106,6 +106,36 @@ def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | N
                 panel.set_xlabel(label)
     first: Axes = panels[0, 0]
     return first
+
+
+def draw_against(found: Against, measure: str = "rmse", ax: Axes | None = None) -> Axes:
+    """Draw how a measure differs from that of a reference in every cell, with two Monte Carlo errors.
+
+    Parameters
+    ----------
+    found : Against
+        From `Study.against`.
+    measure : str
+        A measure of `Study.table`.
+    """
+    table = found.table()
+    if f"{measure}_mcse" not in table:
+        raise DataError(f"a study has no measure {measure!r}; Study.table has all")
+    cell, estimators = _name_cells(table), list(table["estimator"].unique())
+    names = list(cell.unique())
+    ax = axes_of(ax, height_of(len(names), len(estimators)))
+    ax.axvline(0, color="black", linestyle="--", linewidth=1)
+    for i, estimator in enumerate(estimators):
+        rows = table.set_index(cell)[table["estimator"].to_numpy() == estimator].reindex(names)
+        x, error = rows[measure], 2 * rows[f"{measure}_mcse"]
+        y = np.arange(len(names)) + offsets_of(len(estimators))[i]
+        style = style_of(i, len(estimators), estimator)
+        ax.hlines(y, x - error, x + error, color=style["color"], linewidth=1)
+        ax.plot(x, y, **style, markerfacecolor="white")
+    name_rows(ax, names)
+    ax.set_xlabel(f"{measure} less that of {found.reference}, with two Monte Carlo errors")
+    draw_legend(ax, len(estimators))
+    return ax
 
 
 def _draw_dots(panel: Axes, row: int, table: pd.DataFrame) -> None:

@@ -103,7 +103,7 @@ BLOCK = 250
 """Number of repetitions that are drawn together, and stored at once."""
 PopulationLike = Population | Callable[[np.random.Generator], Population]
 Answers = Mapping[str, tuple[Any, Any]]
-"""Figures of estimators by name, (..., k, columns), and why there is no estimate, (..., k)."""
+"""Figures of estimators by name, (..., k, columns), and their reasons and kinds of interval, (..., k, 2)."""
 
 
 def study(
@@ -329,15 +329,15 @@ def _run(
     for name, metric_names in ((name, [m.name for m in a.metrics]) for a in asked for name in a.estimators):
         truth = [of_run[metric] for of_run in truths for metric in metric_names]
         named = np.repeat(name, len(truth)), np.tile(metric_names, len(repetitions))
-        figures, why = answers[name]
-        counted = np.repeat(repetitions, len(metric_names)), truth, why.ravel()
+        figures, told = answers[name]
+        counted = np.repeat(repetitions, len(metric_names)), truth, *told.reshape(-1, 2).T
         parts.append((*named, *counted, figures.reshape(len(truth), -1)))
-    *columns, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
-    frame = dict(zip(("estimator", "metric", "repetition", "truth", "reason"), columns, strict=True))
+    *columns, reason, kind, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
+    frame = dict(zip(("estimator", "metric", "repetition", "truth"), columns, strict=True))
     names = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
-    reason = frame.pop("reason")
     reason[np.isnan(frame["truth"])] = "it is 0/0 in this population"
-    return i, pd.DataFrame(frame | dict(zip(names, figures.T, strict=True)) | {"reason": reason})
+    texts = {"reason": reason, "kind": kind}
+    return i, pd.DataFrame(frame | dict(zip(names, figures.T, strict=True)) | texts)
 
 
 def _find_truth(population: Population, metric: Metric) -> float:
@@ -364,11 +364,12 @@ def _ask(
         parts = [_Asked(asked.engine, (metric,), asked.estimators) for metric in asked.metrics]
         apart = [_ask(part, sample, rng, levels, (*shape[:-1], 1)) for part in parts]
         of_all = {name: zip(*(answers[name] for answers in apart), strict=True) for name in asked.estimators}
-        return {name: (np.concatenate(x, -2), np.concatenate(y, -1)) for name, (x, y) in of_all.items()}
+        return {name: (np.concatenate(x, -2), np.concatenate(y, -2)) for name, (x, y) in of_all.items()}
     seconds, answers = time.perf_counter() - start, {}
     for name, estimator in asked.estimators.items():
         start, figures = time.perf_counter(), np.full((*shape, 4 + 2 * len(levels)), np.nan)
-        reasons = np.full(shape, str(why or EMPTY), dtype=object)
+        told = np.full((*shape, 2), "", dtype=object)
+        told[..., 0] = str(why or EMPTY)
         if found is not None:
             need_suitable(estimator.kind or found.kind, found)
             try:
@@ -376,11 +377,13 @@ def _ask(
                 figures[..., 0], figures[..., 1] = found.estimate, found.sd
                 figures[..., 2:-2] = np.concatenate(bounds, axis=-1)
                 if np.isnan(found.estimate).any():
-                    reasons[...] = [reason or EMPTY for reason in found.reasons]
+                    told[..., 0] = [reason or EMPTY for reason in found.reasons]
+                told[..., 1] = [found.name_kind(j, estimator.kind) for j in range(len(found.names))]
             except DataError as error:
-                figures[..., :2], reasons[...] = np.nan, str(error)
-        reasons[~np.isnan(figures[..., 0])] = ""
+                figures[..., :2], told[..., 0] = np.nan, str(error)
+        told[~np.isnan(figures[..., 0]), 0] = ""
+        told[np.isnan(figures[..., 2]), 1] = ""
         samples = shape[0] if len(shape) > 1 else 1
         figures[..., -2:] = (seconds + time.perf_counter() - start) / samples, bool(caught)
-        answers[name] = figures, reasons
+        answers[name] = figures, told
     return answers

@@ -10,7 +10,8 @@ E R, the mean of R over random errors.
 [B22] is Binette et al. (2022), arXiv 2210.01230.
 """
 
-from .simulated import Population, customers, population, simulate
+from ...datasets import customers
+from .simulated import Population, population, simulate
 from .synthetic import Chain, Empirical, LogNormal, Merges, Misattribution, RareErrors, Splits, Zeta
 
 __all__ = [
