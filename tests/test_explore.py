@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from hashlib import sha256
 from html import escape, unescape
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -352,6 +353,21 @@ def test_the_shell_writes_them(predictions, tmp_path, args):
     html = (tmp_path / "picture.html").read_text(encoding="utf-8")
     assert len(re.findall(r"plotly\.js v\d", html)) == 1
     assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"'](?!data:)", html)
+
+
+def test_a_picture_is_whole_or_the_old_one(predictions, tmp_path, monkeypatch):
+    """A process that is killed while it writes leaves the picture that was there."""
+    old = tmp_path / "old.svg"
+    old.write_text("old", encoding="utf-8")
+
+    def half(figure, path):
+        Path(path).write_text("<svg", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
+    done = CliRunner().invoke(app, ["estimate", "p.csv", "labels.csv", *DESIGNED, "--picture", "old.svg"])
+    assert done.exit_code and old.read_text(encoding="utf-8") == "old"
+    assert not list(tmp_path.glob(".erbayes-*"))
 
 
 @pytest.mark.parametrize(

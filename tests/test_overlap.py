@@ -1,6 +1,7 @@
 """A comparison says the same wherever predictions lie, in numbers, reasons and verdicts."""
 
 import sqlite3
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -44,11 +45,18 @@ def make(name, records=3000):
 POPULATIONS = {name: make(name) for name in ("giants", "good", "settled", "tail")}
 
 
-def same(found, predictions, labels, design, metrics=eb.metrics.ALL):
+@cache
+def in_memory(name):
+    """What a comparison in memory says."""
+    found = eb.compare(*POPULATIONS[name], eb.metrics.ALL)
+    return found.table(), found.sentence()
+
+
+def same(found, name):
     """All numbers, kinds and reasons, and the verdict, are those of memory."""
-    wanted = eb.compare(predictions, labels, design, metrics)
-    pd.testing.assert_frame_equal(found.table(), wanted.table(), rtol=1e-12, atol=1e-12)
-    assert found.sentence() == wanted.sentence()
+    table, sentence = in_memory(name)
+    pd.testing.assert_frame_equal(found.table(), table, rtol=1e-12, atol=1e-12)
+    assert found.sentence() == sentence
 
 
 def frame_of(prediction):
@@ -85,14 +93,14 @@ def in_sqlite(predictions, folder):
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_a_comparison_is_the_same_wherever_it_is_counted(name, lie, tmp_path):
     predictions, labels, design = POPULATIONS[name]
-    same(eb.compare(lie(predictions, tmp_path), labels, design, eb.metrics.ALL), *POPULATIONS[name])
+    same(eb.compare(lie(predictions, tmp_path), labels, design, eb.metrics.ALL), name)
 
 
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_scans_that_were_finished_apart_are_compared_as_those_in_memory(name, tmp_path):
     predictions, labels, design = POPULATIONS[name]
     scans = {n: scan(frame_of(p), labels) for n, p in predictions.items()}
-    same(eb.compare(scans, design=design, metrics=eb.metrics.ALL), *POPULATIONS[name])
+    same(eb.compare(scans, design=design, metrics=eb.metrics.ALL), name)
 
 
 def test_a_comparison_is_the_same_in_postgresql(postgres):  # noqa: F811
@@ -107,7 +115,7 @@ def test_a_comparison_is_the_same_in_postgresql(postgres):  # noqa: F811
         return postgres.execute(sql).fetchall()
 
     tables = {name: RunSQL(run, name, names=["record", "cluster"]) for name in predictions}
-    same(eb.compare(tables, labels, design, eb.metrics.ALL), *POPULATIONS["tail"])
+    same(eb.compare(tables, labels, design, eb.metrics.ALL), "tail")
 
 
 def test_records_that_all_share_and_columns_of_one_table(tmp_path):
@@ -128,7 +136,7 @@ def test_records_that_all_share_and_columns_of_one_table(tmp_path):
     table = pd.DataFrame(predictions).rename_axis("record").reset_index()
     columns = Columns("record", {"old": "old", "new": "new"})
     scans = scan(dict.fromkeys(predictions, table), labels, columns)
-    same(eb.compare(scans, design=design, metrics=metrics), predictions, labels, design)
+    same(eb.compare(scans, design=design, metrics=metrics), "tail")
 
 
 def test_predictions_in_other_orders_are_aligned_once():
@@ -136,7 +144,7 @@ def test_predictions_in_other_orders_are_aligned_once():
     shuffled = {"old": predictions["old"], "new": predictions["new"].sample(frac=1, random_state=3)}
     text = {name: prediction.rename(str) for name, prediction in shuffled.items()}
     for given, known in ((shuffled, labels), (text, labels.rename(str))):
-        same(eb.compare(given, known, design, eb.metrics.ALL), *POPULATIONS["tail"])
+        same(eb.compare(given, known, design, eb.metrics.ALL), "tail")
 
 
 # Which differences are shown

@@ -65,30 +65,7 @@ def draw_command(
         plan, number = older.drawn.plan, older.drawn.n + (planned.more or 0)
         design = PlanName(plans.to_plain(plan)["name"])
         planned = replace(planned, design=design, n=number, seed=older.drawn.seed)
-    values = planned.values_of_records()
-    with inputs.reading.opened(inputs.part) as (prediction, read):
-        message(f"read {read}")
-        if older is not None:
-            older.drawn.refuse_another(prediction)
-        if planned.top_up is not None:
-            values = flag_new(planned.top_up, prediction)
-        with saying_alarms() as said:
-            drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
-        if said:
-            heap = heaps.find_heap(drawn.known)
-            assert heap is not None  # which the alarm of `draw` is about
-            number = min(LOOKED_AT, heap.clusters)
-            with sources.open_source(prediction) as source:
-                first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
-            names = head(first["cluster"].head(number), number)
-            message(f"note: such as {names}, which are drawn at random")
-        if planned.top_up is not None:
-            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
-        in_memory = prediction if isinstance(prediction, eb.Clustering) else None
-        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id, in_memory)
-        refuse_strange_candidates(table, prediction)
-        if isinstance(prediction, eb.Clustering):
-            inputs.reading.refuse_unbound(shown.attributes)
+    drawn, table, read = _draw_tasks(inputs, planned, shown, plan, older)
     # a folder keeps the files that it was made of, and the call that drew it
     groups = (inputs, inputs.reading, inputs.reading.links, shown, planned)
     paths = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
@@ -118,6 +95,41 @@ def draw_command(
     _note_large(drawn)
     if not sheets.HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+def _draw_tasks(
+    inputs: PredictionOptions,
+    planned: Planned,
+    shown: Shown,
+    plan: plans.Plan,
+    older: folders.Folder | None,
+) -> tuple[eb.labels.RecordDraws, pd.DataFrame, str]:
+    """Return the draws of a plan, in all with those of an older folder, their tasks, and what was read."""
+    values = planned.values_of_records()
+    with inputs.reading.opened(inputs.part) as (prediction, read):
+        message(f"read {read}")
+        if older is not None:
+            older.drawn.refuse_another(prediction)
+        if planned.top_up is not None:
+            values = flag_new(planned.top_up, prediction)
+        with saying_alarms() as said:
+            drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
+        if said:
+            heap = heaps.find_heap(drawn.known)
+            assert heap is not None  # which the alarm of `draw` is about
+            number = min(LOOKED_AT, heap.clusters)
+            with sources.open_source(prediction) as source:
+                first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
+            names = head(first["cluster"].head(number), number)
+            message(f"note: such as {names}, which are drawn at random")
+        if planned.top_up is not None:
+            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
+        in_memory = prediction if isinstance(prediction, eb.Clustering) else None
+        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id, in_memory)
+        refuse_strange_candidates(table, prediction)
+        if isinstance(prediction, eb.Clustering):
+            inputs.reading.refuse_unbound(shown.attributes)
+    return drawn, table, read
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
@@ -167,7 +179,7 @@ def labels_command(
     problems: Path | None = option(
         "CSV file to write, with every fault in the answers.", ends=("csv", "xlsx")
     ),
-    output: Path | None = option("CSV file to write, with record and entity of every label.", ends=("csv",)),
+    output: Path | None = option("CSV file to write: record and entity of each label.", "-o", ends=("csv",)),
     formatted: Formatted,
 ) -> None:
     """Read the answers in FOLDER: what came back, faults, agreement.

@@ -342,4 +342,6 @@ def save_picture(result: Any, path: Path, level: float) -> None:
         page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
         files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
     else:
-        result.plot(level=level).get_figure(root=True).savefig(path)
+        figure = result.plot(level=level).get_figure(root=True)
+        with files.replacing(path) as new:
+            figure.savefig(new)

@@ -242,6 +242,12 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
             f"begin, label a pilot of about 50 draws: erbayes draw {labels} -n 50 --seed 1 "
             "--output to-label"
         )
+    return values | _recall_labelled(values, first, given, call)
+
+
+def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call: Call) -> dict[str, Any]:
+    """Return what a folder of labels fills in of options, of which `first` names predictions or edges."""
+    several = isinstance(values[first], list)
     origin, options = call.take("prediction"), call.options
     own = [path for path in given if path.exists() and origin.exists() and path.samefile(origin)]
     hints = name_columns(origin, record=options.get("record"), cluster=options.get("cluster"))
@@ -269,14 +275,13 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         recalled |= _recall_attributes(values, call)
     if not named:
         if not origin.exists():
-            raise DataError(
-                f"{origin}, from which {labels} was drawn, is not there: name {first.upper()} before {labels}"
-            )
+            there = f"{origin}, from which {call.folder} was drawn, is not there"
+            raise DataError(f"{there}: name {first.upper()} before {call.folder}")
         recalled[first] = [origin, *given] if several else origin
     for name in names & options.keys() & values.keys():
         if values[name] in (None, False, []):
             recalled[name] = [call.take(name)] if several and name == "stored" else call.take(name)
-    return values | recalled
+    return recalled
 
 
 def _find_labels(paths: list[Any]) -> tuple[list[File], Path | None]:

@@ -122,10 +122,9 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         predictions, column = _select(named, columns, groups, others[-1:], near)
         wide = len(getattr(labels, "columns", ())) > 2
         labels = sampled_labels(labels, next(iter(predictions.values())).find(near) if wide else None)
+        known = kind(labels.records)
         for prediction in predictions.values():
-            same_kind(
-                prediction.database.kind(prediction.record) or kind(labels.records), kind(labels.records)
-            )
+            same_kind(prediction.database.kind(prediction.record) or known, known)
         ids = FrameIds.of(others[0], columns.record, labels.records) if of_frame else None
         if ids is not None:
             ids.refuse_outside(next(iter(predictions.values())), labels)
@@ -134,13 +133,10 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
             before, counts = counts, _count_shared(counts)
             if any(count.rows != before[name].rows for name, count in counts.items()):
                 missing = Missing.OMIT
-        all_places = [
-            Place(sources[name], (p.record, p.cluster), frame, None if ids is None else ids.column, database)
+        of_frame_ids = None if ids is None else ids.column
+        own = {
+            name: Place(sources[name], (p.record, p.cluster), frame, of_frame_ids, database)
             for name, p in predictions.items()
-        ]
-        place_of = {
-            name: replace(place, others=tuple(other for other in all_places if other is not place))
-            for name, place in zip(predictions, all_places, strict=True)
         }
         units = {
             name: count_units(
@@ -152,7 +148,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
                 groups=column,
                 facts=count.facts,
                 rows=count.rows,
-                place=place_of[name],
+                place=replace(own[name], others=tuple(p for other, p in own.items() if other != name)),
             )
             for name, count in counts.items()
         }

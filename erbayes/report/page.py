@@ -132,9 +132,6 @@ def report(
     >>> "&lt;x&gt;" in page, "<x>" in page, "<script" in page
     (True, False, False)
     """
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     check_level(level)
     domains = sample if isinstance(sample, ByDomain) else None
     stages = sample if isinstance(sample, Stages) else None
@@ -147,9 +144,6 @@ def report(
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(sections.COLUMNS, list(records.columns), "the table of records")
-    if engines is None:
-        engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
-        engines |= {"bootstrap": Resampled(replicates=2000)}
     made, data, how = _run_engines(engines, sample, metrics, level), sample.facts(), _describe_draws(sample)
     results, parameters = made.results, data.pop("design")
     first = dict([*results.items()][:1])
@@ -157,13 +151,7 @@ def report(
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
     warnings += [note for part in impacts.values() if isinstance(part, Impact) for note in part.notes]
-    texts, scripts, shown = [], [], (metrics, level, kinds, explore)
-    if explore:  # plotly's script first, each with the digest that lets it run
-        library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
-        texts = [library, Path(__file__).with_name("explore.js").read_text(encoding="utf-8")]
-    for text in texts:
-        digest = b64encode(sha256(text.encode()).digest()).decode()
-        scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
+    shown = metrics, level, kinds, explore
     contents = {
         "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.alarms, printed),
@@ -189,25 +177,46 @@ def report(
         "balance": sections.tabulate_balance(sample),
         "data": facts | {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | data,
         "call": call,
-        "scripts": scripts,
         "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
     }
-    text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    return _render(contents, explore)
+
+
+def _render(contents: Mapping[str, Any], explore: bool) -> str:
+    """Return the page, with plotly's script first if there are pictures to explore."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    texts, scripts = [], []
+    if explore:
+        library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
+        texts = [library, _read("explore.js")]
+    for text in texts:  # each with the digest that lets it run
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    html: str = page.from_string(text).render(contents, style=Markup(read_style()))
+    style = Markup(read_style())
+    html: str = page.from_string(_read("page.html")).render(contents, scripts=scripts, style=style)
     return html + "\n"
+
+
+def _read(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def read_style() -> str:
     """Return the style sheet of pages."""
-    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    return _read("style.css")
 
 
 def _run_engines(
-    engines: Mapping[str, Engine], sample: Sample, metrics: Sequence[Metric], level: float
+    engines: Mapping[str, Engine] | None, sample: Sample, metrics: Sequence[Metric], level: float
 ) -> _Made:
     """Return what each engine makes of the sample."""
     made, seed = _Made(), generator(1)
+    if engines is None:
+        engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
+        engines |= {"bootstrap": Resampled(replicates=2000)}
     for name, engine in engines.items():
         with _record_warnings(name, made.alarms):
             try:
