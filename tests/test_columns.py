@@ -65,16 +65,6 @@ def make_pairs(kind: Callable[..., Tabled]) -> Tabled:
     return kind(make_edges(), answers, records=list("abcdefg"))
 
 
-def make_recall() -> pd.DataFrame:
-    """Recall of all links from twelve right pairs, six in each of two bands."""
-    edges = pd.DataFrame({"l": range(0, 24, 2), "r": range(1, 24, 2), "weight": [4.0, 2.0] * 6})
-    answers = pd.DataFrame({"left": edges.l, "right": edges.r, "band": edges.weight, "same": "y"})
-    records = list(range(24))
-    of = {i: i // 2 for i in records}
-    curve = eb.thresholds(edges, of, eb.UniformClusters(population=12), records=records, at=[2])
-    return eb.pairs.estimate(edges, answers, records=records).recall_of_all(2, curve)
-
-
 @cache
 def make_drawn() -> labels.RecordDraws:
     return labels.draw(PREDICTION, Records(), n=4, seed=1)
@@ -244,7 +234,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "Curve.loss": (lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1), "threshold loss lower upper best regret"),
     "Grouping.table": (make_groups, "records pieces units"),
     "LabelledPairs.bands": (lambda: make_pairs(eb.pairs.estimate).bands(), "band pairs labelled right cannot_tell share lower upper"),
-    "LabelledPairs.recall_of_all": (make_recall, "metric estimate se lower upper level"),
     "Labels.agreement": (lambda: make_labels().agreement(), "annotators tasks share estimate lower upper"),
     "Labels.annotators": (lambda: make_labels().annotators(),
         "annotator, tasks, records refused, candidates accepted, ids added, controls, controls missed, median seconds"),

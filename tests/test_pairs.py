@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, hypergeom
 
 import erbayes as eb
-from erbayes.analysis.pairs.limits import Estimate, PairStrata, estimate_precision, estimate_recall, multiply
+from erbayes.analysis.pairs.limits import PairStrata, estimate_precision, estimate_recall
 from erbayes.engine.bounded_means import betting_in_strata
 
 EIGHT = pd.DataFrame({"l": list("abdcfa"), "r": list("bcedgc"), "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0]})
@@ -272,14 +272,6 @@ class TestEstimates:
                     assert_allclose(limit, root_r, atol=1e-7)
                 else:
                     assert limit < 1e-9 or limit > 1 - 1e-9
-
-    def test_the_product_of_independent_shares(self):
-        a, b = Estimate(0.8, 0.05, 0.7, 0.88), Estimate(0.9, 0.03, 0.82, 0.95)
-        down = np.sqrt(np.log(0.8 / 0.7) ** 2 + np.log(0.9 / 0.82) ** 2)
-        up = np.sqrt(np.log(0.88 / 0.8) ** 2 + np.log(0.95 / 0.9) ** 2)
-        se = np.sqrt((0.8 * 0.03) ** 2 + (0.9 * 0.05) ** 2)
-        assert_allclose(multiply(a, b), [0.72, se, 0.72 * np.exp(-down), 0.72 * np.exp(up)], rtol=1e-12)
-        assert multiply(Estimate(0.5, 0.1, 0.0, 1.0), Estimate(1.0, 0.0, 0.9, 1.0)).lower == 0
 
     def test_a_threshold_inside_a_band_splits_it(self):
         """With all answers of both parts, the part above counts with the numbers of its own pairs."""
@@ -549,7 +541,6 @@ class TestNames:
                 f"{found!r} {found._repr_html_()} {found.check(6, 0.4).sentences()} {found.check(6, 0.4)!r}"
             )
             assert not [word for word in wrong if word in said]
-        assert not hasattr(of_edges, "recall_of_all")
 
     def test_labels_by_bands_of_edges_are_no_pairs_by_height(self):
         """An edge of the loose band whose records other edges join earlier is in the strict band by height."""
@@ -615,21 +606,3 @@ class TestChecks:
         assert_allclose(verdicts[0.9].interval[0], betting_in_strata(right, weight.to_numpy(), 0.9))
         with pytest.raises(eb.DataError, match="lie between 0 and 1"):
             found.check(300, 1)
-
-
-class TestEntities:
-    def test_recall_of_all_links_is_a_product(self):
-        edges, records = random_edges(3, N=60, E=60)
-        truth = {r: r % 12 for r in records}
-        drawn = answered(eb.pairs.draw_pairs(edges, 10**6, records=records, seed=1, bands=[6, 0]), truth)
-        found = eb.pairs.estimate(edges, drawn, records=records)
-        curve = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6, 0])
-        table = found.recall_of_all(6, curve).set_index("metric")
-        true = curve.table("pairwise-recall").estimate[0]
-        assert_allclose(
-            table.loc["recall of all links", ["estimate", "lower", "upper"]].tolist(), [true] * 3, rtol=1e-9
-        )
-        assert table.loc["recall of candidate pairs", "estimate"] > true
-        lacking = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6])
-        with pytest.raises(eb.DataError, match=r"no pairwise-recall at 0, .* at=\[0\]"):
-            found.recall_of_all(6, lacking)

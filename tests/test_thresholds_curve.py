@@ -13,7 +13,7 @@ from closed import closed
 from scipy.stats import beta, norm
 
 import erbayes as eb
-from erbayes import datasets, plots
+from erbayes import datasets
 from erbayes._internal.known_columns import find_thresholds
 from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, find_memory, load_edges
 from erbayes.engine import Jackknife, Resampled, Taylor
@@ -507,20 +507,6 @@ def test_edges_and_labels_are_not_changed():
     eb.thresholds(edges, labels, DESIGN, records=TRUTH.index, at=5)
     pd.testing.assert_frame_equal(edges, EDGES)
     pd.testing.assert_series_equal(labels, LABELS)
-
-
-def test_releases_are_drawn_in_order_with_their_bands():
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    found = eb.compare({f"r{t}": clustering(t) for t in (3, 2, 1)}, LABELS, DESIGN)
-    ax = plots.draw_track(found, "pairwise-recall", ax=figure.subplots())
-    part = found.joint.part([1, 7, 13])
-    lower, upper = part.interval(simultaneous_level(part, 0.95)).T
-    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), part.estimate)
-    drawn = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (drawn.min(), drawn.max()) == (pytest.approx(lower.min()), pytest.approx(upper.max()))
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["r3", "r2", "r1"]
-    with pytest.raises(eb.DataError, match=r"the result has no 'muc-recall'; it has pairwise-precision, "):
-        plots.draw_track(found, "muc-recall", ax=ax)
 
 
 def test_a_curve_is_drawn_with_its_bands():

@@ -5,7 +5,7 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
+from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages
 from .explored import explore
 from .fits import (
     draw_leakage,
@@ -48,6 +48,5 @@ __all__ = [
     "draw_size_distribution",
     "draw_stages",
     "draw_tipping",
-    "draw_track",
     "explore",
 ]

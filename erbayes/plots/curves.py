@@ -1,21 +1,17 @@
-"""Pictures of metrics over thresholds and releases."""
+"""Pictures of metrics over thresholds, of stages, plans, and bands of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from .._internal.arrays import FloatArray
-from ..analysis.comparison import Comparison
 from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
 from ..analysis.planning import Forecast
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import MetricLike, resolve_metrics
-from ..metrics.simultaneous import simultaneous_level
 from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend, spread_probabilities, style_of
 
 if TYPE_CHECKING:
@@ -44,34 +40,19 @@ def draw_curve(
     """
     x, ticks = spread_probabilities(result.thresholds)
     drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
-    ax = _draw_bands(x, {metric.name: result.table(metric, level) for metric in drawn}, level, ax)
+    ax = axes_of(ax)
+    for i, metric in enumerate(drawn):
+        table = result.table(metric, level)
+        grey, marker = f"{np.linspace(0, 0.65, len(drawn))[i]:.2f}", MARKERS[i % len(MARKERS)]
+        ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
+        ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=metric.name)
+    ax.set_ylabel(f"estimate and {100 * level:g} % band")
+    draw_legend(ax, len(drawn))
     if ticks:
         ax.set_xscale("logit")
         ax.set_xticks([*ticks], [*ticks.values()])
         ax.set_xticks([], minor=True)
     ax.set_xlabel("threshold")
-    return ax
-
-
-def draw_track(
-    result: Comparison, metrics: MetricLike | None = None, *, level: float = 0.95, ax: Axes | None = None
-) -> Axes:
-    """Draw metrics over releases in order, each with a simultaneous confidence band.
-
-    Parameters
-    ----------
-    result : Comparison
-        From `erbayes.compare`, whose predictions are the releases.
-    metrics, level, ax
-        As in `draw_curve`.
-    """
-    names, p = [metric.name for metric in result.metrics], len(result.predictions)
-    tables = {}
-    for name in names[:SHOWN] if metrics is None else choose_names(metrics, names):
-        part = result.joint.part(range(names.index(name), p * len(names), len(names)))
-        tables[name] = part.table(simultaneous_level(part, level))
-    ax = _draw_bands(np.arange(float(p)), tables, level, ax)
-    ax.set_xticks(range(p), result.predictions)
     return ax
 
 
@@ -121,18 +102,6 @@ def draw_forecast(
     ax.set_xticks(list(sizes), [f"{n:,}" for n in sizes])
     ax.set_xticks([], minor=True)
     draw_legend(ax, 2)  # labels of three columns are wider than the picture
-    return ax
-
-
-def _draw_bands(x: FloatArray, tables: Mapping[str, pd.DataFrame], level: float, ax: Axes | None) -> Axes:
-    """Draw the estimates and the band of each table over x, (rows,)."""
-    ax = axes_of(ax)
-    for i, (name, table) in enumerate(tables.items()):
-        grey, marker = f"{np.linspace(0, 0.65, len(tables))[i]:.2f}", MARKERS[i % len(MARKERS)]
-        ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
-        ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=name)
-    ax.set_ylabel(f"estimate and {100 * level:g} % band")
-    draw_legend(ax, len(tables))
     return ax
 
 

@@ -32,15 +32,15 @@ from ..._internal.tables import NO, UNSURE, YES, need_table, refuse_names
 from ...engine.bounded_means import betting_in_strata
 from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
-from ...metrics.definitions import pairwise_precision, pairwise_recall
+from ...metrics.definitions import pairwise_precision
 from ...metrics.intervals import check_level
 from ...metrics.sentences import say_undecided
 from ...metrics.tables import Pictured, reason_column
 from ...units.edges import Edges, sweep
 from ...units.ids import ids
 from ...units.lookup import look_up
-from ..thresholds import Curve, load_edges
-from .limits import FEWEST, NONE, Estimate, PairStrata, estimate_precision, estimate_recall, multiply
+from ..thresholds import load_edges
+from .limits import FEWEST, NONE, Estimate, PairStrata, estimate_precision, estimate_recall
 
 FEWEST_RIGHT = 5
 """Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
@@ -244,31 +244,6 @@ class LabelledPairs(_Judged):
             place[together & (place == len(levels))] = k
             joined.append(at.known.total(PREDICTED_LINKS))
         return np.diff(joined, prepend=0.0), place
-
-    def recall_of_all(self, threshold: float, curve: Curve, level: float = 0.95) -> pd.DataFrame:
-        """Return the recall of all links at a threshold, by labelled entities for what no pair can show.
-
-        It is the recall of candidate pairs times the share of all true links that are candidates. The second
-        factor comes from entities: pairwise recall at the threshold of the loosest band.
-
-        `curve` is `erbayes.thresholds` with the same edges, at=[found.floors[-1]], and labels independent of
-        the pairs. DataError if it has no pairwise recall there; NotIdentified if pairs identify no recall.
-        """
-        names, loosest = [m.name for m in curve.metrics], float(self.floors[-1])
-        found = self.table([threshold], level).iloc[1]
-        if pairwise_recall.name not in names or loosest not in curve.thresholds:
-            said = f"the curve has no {pairwise_recall.name} at {loosest:g}, where the loosest band ends"
-            raise DataError(f"{said}: judge it by erbayes.thresholds(..., at=[{loosest:g}])")
-        if np.isnan(found["estimate"]):
-            raise NotIdentified(f"{self.names[1]} at {threshold:g}: {found['reason']}")
-        at = curve.thresholds.tolist().index(loosest) * len(names) + names.index(pairwise_recall.name)
-        part = curve.joint.part([at])
-        reached = Estimate(part.estimate[0], part.sd[0], *part.interval(level)[0])
-        among = Estimate(*found[["estimate", "se", "lower", "upper"]])
-        rows = [(self.names[1], *among), ("candidates among all links", *reached)]
-        rows.append(("recall of all links", *multiply(among, reached)))
-        table = pd.DataFrame(rows, columns=["metric", "estimate", "se", "lower", "upper"])
-        return table.assign(level=level)
 
 
 class ScoredEdges(_Judged):

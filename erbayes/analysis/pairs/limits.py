@@ -14,7 +14,7 @@ keeps its uncertainty, which one effective sample size of all strata loses (see 
 References
 ----------
 Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
-Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Buonaccorsi (1987),
+Statistical Methods in Medical Research 21, 347-359 (ratios). Buonaccorsi (1987),
 The American Statistician 41, 215-218 (exact limits in a finite population). Cochran (1977), Sampling
 Techniques, chapter 6 (linearised standard errors).
 """
@@ -142,13 +142,3 @@ def estimate_recall(strata: PairStrata, level: float) -> Estimate:
 
 def _root(A: float, B: float, a: float, b: float) -> float:
     return float(np.sqrt(max((A * B) ** 2 - (A**2 - a**2) * (B**2 - b**2), 0.0)))
-
-
-def multiply(first: Estimate, second: Estimate) -> Estimate:
-    """Return the product of two independent estimates above 0."""
-    x = np.array([first.value, second.value])
-    with np.errstate(divide="ignore"):
-        down, up = (np.sqrt((np.log([e[end] for e in (first, second)] / x) ** 2).sum()) for end in (2, 3))
-    value = float(x.prod())
-    se = float(np.hypot(first.value * second.se, second.value * first.se))
-    return Estimate(value, se, value * float(np.exp(-down)), min(value * float(np.exp(up)), 1.0))
