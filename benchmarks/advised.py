@@ -22,7 +22,7 @@ from common import PLANS, PR, Mixture, as_markdown
 from figures import stamp
 
 from erbayes.engine import Jackknife
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.named import Advised, choose_engine
 from erbayes.study import draw_samples, study
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from erbayes import DistinctEntities, Sample
 from erbayes._internal.arrays import Seed
-from erbayes.design import Calibrated
 from erbayes.engine import Taylor
 from erbayes.metrics import Estimates, Metric
 
@@ -13,8 +12,3 @@ def on_distinct(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> 
     """Estimate from the distinct entities among uniform records drawn with replacement."""
     design = DistinctEntities(len(sample))
     return Taylor()(Sample(sample.units, design), metrics, rng)
-
-
-def on_calibrated(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-    """Estimate with calibrated weights."""
-    return Taylor()(Sample(sample.units, Calibrated(sample.design)), metrics, rng)

@@ -37,8 +37,8 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary import correction, reference
-from erbayes.auxiliary.estimates import AssistedEstimates
+from erbayes.auxiliary import correction, second
+from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import control_variate
 from erbayes.study import draw_samples
 
@@ -51,7 +51,7 @@ HELPED = 0.05
 COVERAGE, SCORE = 0.01, 0.05
 
 
-def take_neither(self: reference.Reference, right: float) -> float:
+def take_neither(self: second.Reference, right: float) -> float:
     """Return the likely value if the cluster that matters most is one like the others."""
     whole, _, predicted = self.values
     if not np.isfinite(self.values).all():
@@ -70,12 +70,12 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
         (control_variate, "_compute_skew", lambda left, pseudo: np.zeros_like(pseudo))
     ],
     "parts of a predicted giant are out of reach": [
-        (reference, "mark_possible_parts", lambda units, clusters, mine, limit: np.zeros(len(clusters), bool))
+        (second, "mark_possible_parts", lambda units, clusters, mine, limit: np.zeros(len(clusters), bool))
     ],
     "the cluster that matters most is out of reach": [
-        (reference.FullCount, "order_by_influence", lambda self, totals: np.zeros(0, np.int64))
+        (second.FullCount, "order_by_influence", lambda self, totals: np.zeros(0, np.int64))
     ],
-    "the place that matters most is halfway": [(reference.Reference, "likely", take_neither)],
+    "the place that matters most is halfway": [(second.Reference, "likely", take_neither)],
 }
 """What each guard is replaced by."""
 TOGETHER = {

@@ -35,7 +35,7 @@ import pandas as pd
 import populations as sim
 from common import PLANS, PR, RELEASES, as_markdown, decimals
 from common import table as markdown
-from engines import on_calibrated, on_distinct
+from engines import on_distinct
 from figures import stamp
 
 from erbayes import metrics as m
@@ -66,10 +66,9 @@ ESTIMATORS = {
     PERCENTILE: Estimator(Resampled(replicates=1000), EqualTailed()),
     "default": Taylor(),
     "jackknife": Jackknife(),
-    "calibrated": on_calibrated,
     "distinct": on_distinct,
 }
-DESIGNED_FOR_RECORDS = ("calibrated", "distinct")
+DESIGNED_FOR_RECORDS = ("distinct",)
 RECORDS = 100_000
 Simulated = dict[str, tuple[Any, ...]]
 """Name -> law of sizes and mechanisms of error, one after another."""

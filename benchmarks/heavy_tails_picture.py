@@ -26,7 +26,7 @@ from heaps import HEAPS
 from heaps import SEED as OF_HEAPS
 
 from erbayes.bayes import compiled, fast
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.study import draw_samples
 
 FILE = Path(__file__).with_name("heavy-tails-picture.csv")

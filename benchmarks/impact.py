@@ -21,8 +21,8 @@ from figures import stamp
 import erbayes as eb
 from erbayes import datasets
 from erbayes.analysis.impact import FittedStatistics, estimate_impact
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.fitted import taylor
-from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import resolve_metrics
 from erbayes.metrics.statistics import Statistic, count, gini, mean, share, top
 from erbayes.units.clustering import Clustering

@@ -23,7 +23,7 @@ import pandas as pd
 import populations as sim
 from common import PLANS, RELEASES
 from common import table as markdown
-from engines import on_calibrated, on_distinct
+from engines import on_distinct
 from figures import stamp
 from populations import noisy, pair
 
@@ -36,7 +36,7 @@ from erbayes.engine import (
     Resampled,
     Taylor,
 )
-from erbayes.metrics.intervals import WALD, BetaGamma, EqualTailed, Symmetric
+from erbayes.metrics.intervals import WALD, BetaGamma, EqualTailed
 from erbayes.study import study
 
 METRICS = (
@@ -51,14 +51,12 @@ SIZES = [50, 100, 400]
 DEFAULT = "default: Beta"
 FAST = {
     "Wald": Estimator(Taylor(), WALD),
-    "logit-t": Estimator(Taylor(), Symmetric()),
     "Beta, no pseudo-draws": Estimator(Taylor(), BetaGamma(0.0)),
     DEFAULT: Taylor(),
 }
 SLOWER = {
     "default, jackknife": Jackknife(),
     "default, distinct entities": on_distinct,
-    "default, calibrated": on_calibrated,
 }
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),

@@ -1,15 +1,19 @@
 """Recall and B-cubed recall where more than a tenth of the predicted links is out of reach of entities.
 
-    python benchmarks/out_of_reach.py [--samples 40]
+    python benchmarks/out_of_reach.py [--samples 40] [--differences]
 
 Coverage and interval score of 95 % intervals from 150 uniform entities, with and without the range of values
 that links and records out of reach may have, in samples with more than a tenth of the links out of reach. The
 twelve populations were written down before they were run: giants that are right, or cut, among small
 entities, and heavy tails with errors at random. Takes ten seconds.
+
+With --differences, three further predictions are compared with that of every third population: large entities
+are right, or halved, or small ones are changed.
 """
 
 import argparse
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -87,10 +91,45 @@ def judge(samples: int) -> pd.DataFrame:
     )
 
 
+def predict_anew(old: "pd.Series[str]", true: "pd.Series[str]") -> Iterator[tuple[str, "pd.Series[str]"]]:
+    """Yield other predictions, by what they change."""
+    rng, large = np.random.default_rng(9), true.map(true.value_counts()) > 25
+    alone = [f"single {i}" for i in range(len(old))]
+    yield "large ones right", old.mask(large, "whole " + true)
+    yield "large ones halved", old.mask(large & (rng.random(len(old)) < 0.5), old + " half")
+    yield "small ones changed", old.mask(~large & (rng.random(len(old)) < 0.08), alone)
+
+
+def compare(samples: int) -> pd.DataFrame:
+    """Return coverage and score of differences, one row per metric, population and change."""
+    rows = []
+    for name, population in list(populations().items())[::3]:
+        true, old = (s.astype(str).reset_index(drop=True) for s in (population.true, population.pred))
+        for change, new in predict_anew(old, true):
+            both, entities = {"old": old, "new": new}, true.unique()
+            census = eb.UniformClusters(population=len(entities))
+            truth = eb.compare(both, true, census, METRICS).differences()["estimate"].to_numpy()
+            for i in range(samples):
+                drawn = np.random.default_rng([i, 3]).choice(entities, DRAWS, replace=False)
+                found = eb.compare(both, true[true.isin(drawn)], eb.UniformClusters(), METRICS)
+                if max(float(sample.unreached_links) for sample in found.samples) <= NOTABLE:
+                    continue
+                table = found.differences()
+                miss = np.maximum(np.maximum(table["lower"] - truth, truth - table["upper"]), 0.0)
+                score = table["upper"] - table["lower"] + 40 * miss
+                about = {"population": name, "change": change}
+                rows.append(table[["metric"]].assign(**about, coverage=miss <= 1e-9, score=score))
+    return pd.concat(rows).groupby(["metric", "population", "change"])[["coverage", "score"]].mean()
+
+
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Recall and B-cubed recall where links are out of reach.")
     asked.add_argument("--samples", type=int, default=40, help="samples of each population")
+    asked.add_argument("--differences", action="store_true", help="of two predictions")
     warnings.simplefilter("ignore", eb.Alarm)
+    if asked.parse_args().differences:
+        print(as_markdown(compare(asked.parse_args().samples).reset_index().round(3)))
+        raise SystemExit
     cells = judge(asked.parse_args().samples)
     table = cells["coverage"].add_prefix("coverage ")
     table["score ratio"] = cells["score", "with"] / cells["score", "without"]

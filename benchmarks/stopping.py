@@ -32,7 +32,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, Taylor
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.undecided import with_cases
 from erbayes.labels import LinkEnds
 

@@ -25,7 +25,7 @@ from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
 from erbayes.cli.analyses import KindName, MetricOptions
 from erbayes.cli.drawing import DesignName
-from erbayes.design import calibration, changes
+from erbayes.design import changes
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
@@ -80,7 +80,6 @@ DESIGNS = {
     eb.design.BySize: eb.design.BySize(np.sqrt),
     eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
     eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
-    eb.design.Calibrated: eb.design.Calibrated(eb.UniformRecords()),
     eb.design.Responding: eb.design.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
     eb.design.ByPredictedSize: eb.design.ByPredictedSize(ROOT),
     eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
@@ -93,7 +92,6 @@ DESIGNS = {
 NOT_IN_THE_SHELL = {
     eb.design.BySize: "a function of sizes",
     eb.WeightedRecords: "probabilities of records; use known-weights",
-    eb.design.Calibrated: "another design and functions of sizes",
     eb.design.Responding: "another design; a folder of draws has its unresolved ones",
     eb.design.ByPredictedSize: DRAWN,
     eb.design.FrozenWeights: "another design; --drawn-from makes it",
@@ -115,7 +113,6 @@ STUDIED = {
 }
 NOT_STUDIED = {
     eb.DistinctEntities: "a function as an engine has it, on Records",
-    eb.design.Calibrated: "a function as an engine has it, on every plan",
     eb.KnownWeights: "weights belong to a sample",
     eb.WeightedRecords: "probabilities belong to a sample",
     eb.Stratified: "strata belong to a population",
@@ -139,7 +136,6 @@ DRAWN_BY = {
     eb.KnownWeights: "draws made elsewhere",
     eb.design.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
-    eb.design.Calibrated: "another design",
     eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
 
@@ -153,7 +149,7 @@ def sampled(cls):
 
 def test_every_design_has_an_example():
     found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
-    found |= classes(calibration, "expand") | classes(changes, "expand")
+    found |= classes(changes, "expand")
     each_has_a_row(found, DESIGNS, "add a design of some labels to DESIGNS")
     studied = STUDIED | NOT_STUDIED
     each_has_a_row(found, studied, "add a plan that draws it to STUDIED, or a reason to NOT_STUDIED,")
@@ -221,16 +217,6 @@ class TestDesign:
         assert np.isfinite(eb.engine.jackknife(sample, PR).sd).all()
         assert np.isfinite(engine.bootstrap(sample, PR, replicates=20, rng=1, progress=False).mean).all()
 
-    def test_is_calibrated_or_refused(self, cls):
-        if cls is eb.design.Calibrated:
-            return
-        base = DESIGNS[cls]
-        if cls is eb.WeightedRecords:  # its draws above touch too few links
-            drawn = [*LABELS.index, LABELS.index[0]]
-            base = eb.WeightedRecords.of(LABELS, drawn, pd.Series(1.0, LABELS.index))
-        sample = eb.Sample(UNITS, eb.design.Calibrated(base, lambda *_: [eb.columns.RECORDS], (0.01, 100)))
-        assert np.isfinite(eb.engine.taylor(sample, PR).apply(PR).interval()).all()
-
     def test_has_alarms(self, cls):
         assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
@@ -249,7 +235,7 @@ class TestDesign:
 OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
     engine.named.Advised: engine.named.Advised(),
-    engine.known_clusters.ClosedForm: engine.known_clusters.ClosedForm(),
+    engine.closed_form.ClosedForm: engine.closed_form.ClosedForm(),
     eb.auxiliary.Assisted: eb.auxiliary.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by=OTHER),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),
@@ -259,7 +245,7 @@ ENGINES = {
 }
 PAIRED = {
     eb.auxiliary.Assisted,
-    engine.known_clusters.ClosedForm,
+    engine.closed_form.ClosedForm,
     engine.Taylor,
     engine.Jackknife,
     engine.named.Advised,
@@ -281,7 +267,7 @@ def own(sample, metrics, rng):
 
 
 def test_every_engine_has_an_example():
-    rooms = (eb.auxiliary, two_phases, engine, engine.known_clusters, engine.named, design)
+    rooms = (eb.auxiliary, two_phases, engine, engine.closed_form, engine.named, design)
     found = {
         value
         for room in rooms

@@ -19,7 +19,7 @@ from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes._internal.errors import Grade, Sentence, grade_of
 from erbayes.cli import app
-from erbayes.design.calibration import expect_unreached_links
+from erbayes.design.records import expect_unreached_links
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals
 
@@ -98,7 +98,7 @@ def test_links_out_of_reach_are_a_fault_of_intervals_that_do_not_allow_for_them(
         assert said.grade is Grade.CAUTION and "intervals of precision allow any value there" in said
     for printed, kind in (
         (found.table(kind=eb.intervals.WALD), "Wald"),
-        (found.table(kind=eb.intervals.Symmetric()), "logit-t"),
+        (found.table(kind=eb.intervals.Symmetric()), "t"),
     ):
         (said,) = (a for a in eb.alarms(sample, metrics, printed) if "larger than any" in a)
         assert said.grade is Grade.FAULT

@@ -18,12 +18,11 @@ from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes.auxiliary.correction import Linearised
-from erbayes.auxiliary.reference import Reference, find_reached
-from erbayes.auxiliary.second import ChangedShare
+from erbayes.auxiliary.second import ChangedShare, Reference, find_reached
 from erbayes.design.draws import count_each
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
-from erbayes.engine.known_clusters import ClosedForm
 from erbayes.labels import Records
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
@@ -790,7 +789,6 @@ def test_pictures_reports_and_tables_take_them():
         eb.DistinctEntities(200),
         eb.KnownWeights(1 / LABELS.value_counts()),
         eb.Stratified({i: i % 2 for i in LABELS.unique()}, {0: 1500, 1: 1500}),
-        eb.design.Calibrated(eb.UniformRecords(DRAWS)),
     ],
 )
 def test_other_designs(design):

@@ -11,8 +11,8 @@ from scipy import stats
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Resampled, Taylor
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.differences import subtract
-from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import Estimates
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study.populations import LogNormal, Merges, Splits, simulate

@@ -168,8 +168,6 @@ def sampled(entities, design, **how):
         (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
         (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
         (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
-        (lambda: sampled("xyzuv", eb.design.Calibrated(eb.UniformClusters(), eb.design.calibration.links_by_size, fewest=0)),
-            "the chance of an entity is no known function of its size"),
         (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
             "use Missing.OMIT"),
         (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
@@ -716,7 +714,7 @@ def test_columns_of_size_alone_are_those_that_no_prediction_changes():
     for column in COLUMNS:
         same = column.identified(units[0]) and np.allclose(*(u.column(column) for u in units), rtol=1e-12)
         assert depends_on_size(column) == (same and column != RECORDS), column.name
-    assert depends_on_size(m.hill_number(2).columns[0])
+    assert depends_on_size(m.hill2.columns[0])
 
 
 @pytest.mark.parametrize("errors, certain, open_", [(Splits(0.3), P, R), (Merges(0.1), R, P)])

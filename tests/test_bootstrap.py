@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from test_calibration import drawn, two
+from test_census import population
 from test_golden import GOLDEN, METRICS, R, pps, sample
 
 import erbayes as eb
@@ -13,11 +13,17 @@ from erbayes.design.draws import DrawnUnits
 from erbayes.engine import BCa, bootstrap
 from erbayes.engine.fitted import fit_sample
 from erbayes.engine.replicates import replicate_totals
-from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
+
+
+def drawn(seed=0, n=60, size=400):
+    """A population and the entities of n records drawn uniformly, repeats kept."""
+    pred, true = population(seed, size)
+    draws = list(true.iloc[np.random.default_rng(seed).integers(0, size, n)])
+    return pred, true, true[true.isin(draws)], draws
 
 
 def given(monkeypatch, values):
@@ -77,7 +83,6 @@ DESIGNS = {
     "unresolved": lambda draws: eb.design.Responding(
         eb.UniformRecords(draws), [True] * len(draws) + [False] * 20
     ),
-    "calibrated": lambda draws: eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0),
 }
 
 
@@ -92,17 +97,6 @@ def test_every_design_has_the_estimates_and_the_covariance_of_the_closed_form(na
     cov, values = eb.engine.taylor(s, chosen).cov, resample_totals(s, chosen, 8000)
     size = np.sqrt(np.maximum(np.outer(np.diag(cov), np.diag(cov)), 0))
     assert (np.abs(np.cov(values.T) - cov)[: len(cov)] <= 0.1 * size + 1e-9).all()
-
-
-def test_calibrated_replicates_meet_the_known_totals():
-    pred, _, labels, draws = drawn(0, n=150)
-    s = eb.Sample(eb.measure(pred, labels), DESIGNS["calibrated"](draws))
-    fitted = fit_sample(s, [m.P_rec, m.pairwise_recall, m.rand])
-    names, values = replicate_totals(fitted, 300, rng(), progress=False)
-    for column in (RECORDS, PREDICTED_LINKS):
-        np.testing.assert_allclose(
-            values[:, names.index(column.name)], s.units.known.total(column), rtol=1e-9
-        )
 
 
 def test_percentiles_against_scipy_and_BCa_by_its_formula():

@@ -383,7 +383,7 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
         return [row["metric"] for row in json.loads(shown.stdout)["estimates"]]
 
     assert listed() == [m.name for m in eb.metrics.DEFAULT_METRICS]
-    assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
+    assert listed("--metrics", "jaccard,pairwise-f0.5") == ["jaccard", "pairwise-f0.5"]
     assert listed("--metrics", "all") == [m.name for m in eb.metrics.ALL]
 
 

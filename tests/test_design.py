@@ -221,8 +221,8 @@ def test_every_design_has_all_its_samples():
     found = {
         value for value in vars(design_room).values() if isinstance(value, type) and hasattr(value, "expand")
     }
-    # these two adjust other designs, whose samples they have
-    around = {eb.design.Calibrated, eb.design.Responding}
+    # this one adjusts other designs, whose samples it has
+    around = {eb.design.Responding}
     assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)} - around
 
 
@@ -580,7 +580,6 @@ def test_designs_under_which_size_alone_matters():
         eb.KnownWeights({}),
         eb.Stratified({}, {}),
         eb.WeightedRecords([], []),
-        eb.design.Calibrated(eb.UniformClusters()),
     )
     assert not any(isinstance(design, SelectedBySize) for design in others)
 

@@ -257,26 +257,6 @@ def test_multipliers_have_the_mean_and_the_covariance_of_the_design(kind, draws)
         assert (np.abs(found - wanted) <= 5 * spread).all()
 
 
-def test_a_calibrated_total_has_no_variance_and_a_second_calibration_joins():
-    rng = np.random.default_rng(3)
-    p = rng.dirichlet(np.ones(30))
-    draws = once(rng.choice(30, 40, p=p), (40, p))
-    x = rng.random((len(draws.unit), 3)) + 0.5
-    g, q = 1 + 0.2 * rng.random(len(x)), rng.random(len(x)) + 0.5
-    one = d.bend(draws, x[:, :1], g, q)
-    both = d.bend(one, x, g, q)
-    for bent, columns in ((one, x[:, :1]), (both, x)):
-        Z = bent.weight[:, None] * columns
-        assert np.abs(bent.covariance(bent.residuals(Z))).max() < 1e-12 * np.abs(draws.covariance(Z)).max()
-    y = rng.random((len(x), 1))
-    # by hand: residuals of a weighted regression, twice
-    w = one.weight
-    B = np.linalg.lstsq(np.sqrt(w * q)[:, None] * x, np.sqrt(w * q)[:, None] * y, rcond=None)[0]
-    left = one.residuals(g[:, None] * w[:, None] * (y - x @ B))
-    np.testing.assert_allclose(both.residuals(both.weight[:, None] * y), left, rtol=1e-10, atol=1e-12)
-    assert both.df_lost == 1 + 0 + 2
-
-
 def test_the_jackknife_of_equal_draws_is_their_variance():
     rng = np.random.default_rng(4)
     Z = rng.normal(size=(20, 2))

@@ -230,7 +230,7 @@ def test_totals_with_unresolved_draws_are_unbiased_under_other_plans(name):
         assert isinstance(sample.design, eb.design.Responding) and sample.design.unresolved > 0.05
         Z = sample.contributions(columns)
         variance = sample.expansion
-        found.append((Z.sum(axis=0), np.diag(variance.covariance(variance.residuals(Z)))))
+        found.append((Z.sum(axis=0), np.diag(variance.covariance(Z))))
     totals, variances = (np.array(part) for part in zip(*found, strict=True))
     noise = totals.std(axis=0, ddof=1) / np.sqrt(80)
     assert (np.abs(totals.mean(axis=0) - wanted) < 3 * noise).all()

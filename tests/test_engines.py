@@ -11,7 +11,7 @@ import erbayes as eb
 from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes.engine import bootstrap
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.metrics.estimates import Estimates
 
 pytestmark = pytest.mark.kernel

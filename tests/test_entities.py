@@ -12,7 +12,7 @@ from scipy.stats import gamma, norm, t
 
 import erbayes as eb
 from erbayes.design import WithRepeats
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 
 BOTH = ["entities", "mean-cluster-size"]
 
@@ -196,3 +196,45 @@ def test_domains_have_numbers_of_their_own():
     given = {"attributes": table, "by": "country"}
     found = eb.impact(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), **given)
     assert not np.isnan(found.weights).any() and not found.fit.moves.there.any()
+
+
+class TestKnownNumberOfClusters:
+    """Numbers of entities follow the known number of predicted clusters, in the front door."""
+
+    @staticmethod
+    def world(seed=0, n=300, entities=1500):
+        r = np.random.default_rng(seed)
+        size = np.minimum(r.zipf(2.2, entities), 40)
+        truth = pd.Series(np.repeat(np.arange(entities), size))
+        split = r.random(len(truth)) < 0.15
+        prediction = pd.Series(pd.factorize(np.where(split, truth + 10_000, truth))[0])
+        drawn = truth.iloc[r.integers(0, len(truth), n)].tolist()
+        return truth, prediction, truth[truth.isin(drawn)], drawn
+
+    def test_covariances_between_both_kinds_are_those_of_repeated_samples(self):
+        truth, prediction, _, _ = self.world()
+        metrics, rng, means, said = ["pairwise-recall", "entities"], np.random.default_rng(1), [], []
+        for _ in range(300):
+            drawn = truth.iloc[rng.integers(0, len(truth), 300)].tolist()
+            found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), metrics)
+            means.append(found.mean)
+            said.append(found.cov / np.outer(found.sd, found.sd))
+        assert np.mean(said, axis=0)[0, 1] == pytest.approx(np.corrcoef(np.transpose(means))[0, 1], abs=0.15)
+
+    def test_a_census_stays_as_it_is(self):
+        truth, prediction, _, _ = self.world(entities=60)
+        whole = eb.UniformClusters(truth.nunique())
+        assert eb.estimate(prediction, truth, whole, "entities").sd[0] == 0
+
+    def test_weights_up_to_a_factor_and_unresolved_draws(self):
+        _, prediction, labels, drawn = self.world()
+        for design in (
+            eb.KnownWeights(dict(zip(drawn, 1 / labels.value_counts().loc[drawn], strict=True)), drawn),
+            eb.design.Responding(eb.UniformRecords(drawn), [True] * len(drawn) + [False] * 9),
+        ):
+            found = eb.estimate(prediction, labels, design, ["entities", "pairwise-recall"])
+            plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, labels), design), "entities").apply(
+                "entities"
+            )
+            assert found.sd[0] < 0.6 * plain.sd[0]
+            assert abs(found.mean[0] - plain.mean[0]) < 4 * plain.sd[0]

@@ -66,7 +66,7 @@ def test_a_fit_is_that_of_each_metric_alone(sample):
     joint = Fitted(sample, tuple(ALL))
     for j, metric in enumerate(ALL):
         alone = Fitted(sample, (metric,))
-        for name in ("changes", "effects", "shares", "jackknifed"):
+        for name in ("effects", "shares", "jackknifed"):
             given = getattr(joint, name)[:, j], getattr(alone, name)[:, 0]
             np.testing.assert_allclose(*given, rtol=1e-9, atol=1e-12, err_msg=f"{name} of {metric.name}")
 
@@ -74,9 +74,9 @@ def test_a_fit_is_that_of_each_metric_alone(sample):
 def test_effects_and_shares_add_up_as_their_definitions_say(sample):
     fit = fit_sample(sample, "pairwise-precision")
     # a ratio is homogeneous of degree 0 in its totals, so that linearised contributions add up to 0
-    np.testing.assert_allclose(fit.changes.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(fit.effects.sum(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(fit.shares.sum(axis=0), 1)
-    effect, common = fit.changes[:, 0], sample.contributions([eb.columns.COMMON_LINKS])[:, 0]
+    effect, common = fit.effects[:, 0], sample.contributions([eb.columns.COMMON_LINKS])[:, 0]
     links = sample.contributions([eb.columns.PREDICTED_LINKS])[:, 0]
     P = common.sum() / links.sum()
     np.testing.assert_allclose(effect, (common - P * links) / links.sum(), atol=1e-12)

@@ -13,7 +13,7 @@ from erbayes import metrics as m
 from erbayes import plots
 from erbayes.datasets import people
 from erbayes.engine import Jackknife, Resampled, Taylor
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.named import Advised, choose_engine, find_engine
 
 EXAMPLE = people()
@@ -210,7 +210,7 @@ def test_engines_of_a_sample_side_by_side():
     again = eb.side_by_side(SAMPLE, [P, R], engines=["closed form", "bootstrap", "jackknife"], rng=1).table()
     pd.testing.assert_frame_equal(found.table(), again)
     assert found.plot(ax=Figure().subplots()).figure.axes
-    assert engines.several_engines.ENGINES == ("closed form", "bootstrap", "size model")
+    assert engines.named.ENGINES == ("closed form", "bootstrap", "size model")
     with pytest.raises(eb.DataError, match="give a Sample, or a mapping from names to results"):
         eb.side_by_side(3)
 

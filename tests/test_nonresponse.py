@@ -10,7 +10,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import bootstrap, jackknife
-from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.undecided import with_cases
 from erbayes.labels import ONCE, LinkEnds, check, draw
 from erbayes.study import populations as sim
@@ -526,10 +526,3 @@ def test_designs_whose_draws_are_not_alike_are_refused():
     for design in (strata, eb.DistinctEntities(9000)):
         with pytest.raises(eb.DataError, match=f"{type(design).__name__} takes no unresolved draws"):
             eb.design.Responding(design, [True] * len(CENSUS) + [False]).expand(CENSUS)
-
-
-def test_a_design_with_unresolved_draws_can_be_calibrated():
-    _, _, _, adjusted = sampled(np.random.default_rng(10), n=600)
-    both = eb.Sample(adjusted.units, eb.design.Calibrated(adjusted.design, fewest=5))
-    fit = eb.engine.taylor(both, METRICS).apply(METRICS)
-    assert np.isfinite(fit.sd).all() and jackknife(both, METRICS).sd == pytest.approx(fit.sd, rel=0.25)

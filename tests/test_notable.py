@@ -40,17 +40,6 @@ def test_the_alarm(giant, notable):
 
 
 @SIDES
-def test_weights_calibrated_to_links(giant, notable):
-    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (eb.columns.PREDICTED_LINKS,))
-    units = make_sample(giant).units
-    if notable:
-        with pytest.raises(eb.DataError, match="11% of all predicted links lie in clusters larger"):
-            eb.Sample(units, design)
-    else:
-        assert eb.Sample(units, design).expansion.weight.sum() > 0
-
-
-@SIDES
 def test_a_verdict_on_recall(giant, notable):
     verdict = eb.labels.check(make_sample(giant), {"pairwise-recall": 0.5}).table().iloc[0]
     assert verdict["verdict"] == ("open" if notable else "holds")

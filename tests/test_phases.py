@@ -17,9 +17,9 @@ from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes.auxiliary import two_phases
 from erbayes.auxiliary.two_phases import find_common_records, pair_draws, share_draws, subsample
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.control_variate import Effects
 from erbayes.engine.fitted import fit_sample
-from erbayes.engine.known_clusters import ClosedForm
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -285,10 +285,6 @@ def test_the_door_reports_and_pictures_take_them():
         ),
         ({"design": eb.UniformRecords()}, "the careful design UniformRecords does not say in which order"),
         ({"cheap_design": eb.DistinctEntities(600)}, "independent draws of one stratum"),
-        (
-            {"cheap_design": eb.design.Calibrated(labelled(CHEAP, RECORDS)[1])},
-            "independent draws of one stratum",
-        ),
         ({"cheap": TRUTH, "cheap_design": "census"}, "leave out population= of the cheap design"),
         ({"cheap": "the same"}, "0 draws have cheap labels only"),
     ],

@@ -42,17 +42,12 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert (
-        plots.draw_forest(found, level=0.8, kinds=[eb.intervals.Symmetric(eb.intervals.identity)], ax=ax)
-        is ax
-    )
+    assert plots.draw_forest(found, level=0.8, kinds=[eb.intervals.Symmetric()], ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     assert_array_equal(points.get_xdata(), found.mean)
     assert_array_equal(points.get_ydata(), [0, 1, 2])
-    assert_array_equal(
-        spans(intervals)[:, :, 0], found.interval(0.8, eb.intervals.Symmetric(eb.intervals.identity))
-    )
+    assert_array_equal(spans(intervals)[:, :, 0], found.interval(0.8, eb.intervals.Symmetric()))
     assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     assert ax.get_xlabel() == "estimate and 80 % interval"

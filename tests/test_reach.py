@@ -136,6 +136,45 @@ def test_recall_of_entities_allows_for_it_above_a_tenth(pairs, design):
         np.testing.assert_allclose(fit.interval(), allowed, rtol=1e-12)
 
 
+def test_differences_of_recall_allow_for_true_links_out_of_reach_where_clusters_differ():
+    """A giant of 60 records in halves, or whole, which no drawn pair touches; every fourth pair is split."""
+    truth = pd.Series([*np.repeat(range(40), 2), *[99] * 60])
+    old = truth.where(truth < 99, 99 + (truth.index % 2)).mask((truth % 4 == 0) & (truth.index % 2 == 1), -1)
+    old[old == -1] = -1 - np.arange((old == -1).sum())
+    new = old.mask(truth == 99, 99)
+    pairs, halves, whole = 30, 2 * links([30]), links([60])
+    metrics = [m.pairwise_recall, m.b3_recall]
+    for first, second, there in ((old, new, 1), (new, old, 0)):
+        compared = eb.compare(
+            {"a": first, "b": second}, truth[truth.isin(range(0, 40, 2))], eb.UniformClusters(), metrics
+        )
+        found = compared.subtract("a", "b")
+        share = whole / (pairs + whole), 60 / 140
+        np.testing.assert_allclose(found.unseen.unreached_share, share)
+        alone = (whole - halves) / (pairs + whole), 2 * (whole - halves) / 59 / 140
+        wanted = np.zeros((2, 2, 3))
+        wanted[:, there, 0] = alone
+        wanted[:, 0, 1] = share * np.maximum(found.mean, 0)
+        wanted[:, 1, 1] = share * np.maximum(-found.mean, 0)
+        np.testing.assert_allclose(found.moves.parts, wanted, atol=1e-15)
+        reached = replace(found, unseen=replace(found.unseen, unreached_share=np.zeros(2)))
+        alone = np.abs(reached.uncut_interval() - found.mean[:, None])
+        # none of the true links need be out of reach
+        arms = np.maximum(alone, alone * (1 - np.array(share))[:, None] + wanted.sum(axis=-1))
+        ends = found.mean[:, None] + [-1, 1] * arms
+        np.testing.assert_allclose(found.uncut_interval(), ends, rtol=1e-12)
+        low, high = found.interval().T
+        true = np.array([(whole - halves) / (40 + whole), 30 / 140]) * (1 if there else -1)
+        assert (low <= true + 1e-9).all() and (true <= high + 1e-9).all()
+    # both have the same giant: it only brings a difference of the others nearer to 0
+    less = old.mask(truth % 8 == 0, truth)
+    compared = eb.compare(
+        {"a": old, "b": less}, truth[truth.isin(range(0, 40, 2))], eb.UniformClusters(), metrics
+    )
+    found = compared.subtract("a", "b")
+    assert (found.moves.parts[:, :, 0] == 0).all() and (found.moves.parts[:, 0, 1] > 0).all()
+
+
 def test_intervals_of_other_kinds_are_what_their_sources_say():
     sample = of_giant(20)
     fit = eb.engine.taylor(sample, P).apply(P)

@@ -202,7 +202,7 @@ def test_what_it_says():
         assert f"<th>{metric.name}<small>{metric.meaning}</small></th>" in page
     assert "of 100 samples drawn like this one, about 90 give an interval that covers" in page
     assert "clusters.csv" in page and "erbayes report ..." in page
-    assert "UniformClusters(fpc=unbiased_fpc)" in page
+    assert "UniformClusters()" in page
     for alarm in eb.alarms(drawn, CHOSEN):
         assert f"<li><b>{alarm.grade.value}</b>: {alarm.replace(chr(39), '&#39;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]
@@ -491,7 +491,7 @@ def test_parameters_of_a_design_that_are_long_are_counted():
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
     units = eb.measure(PRED, labels)
     design = eb.KnownWeights(pd.Series(1.0, units.ids), population=17)
-    assert "KnownWeights(weights=8 values, population=17, " in report(eb.Sample(units, design), CHOSEN)
+    assert "KnownWeights(weights=8 values, population=17)" in report(eb.Sample(units, design), CHOSEN)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_what_a_sample_is_made_of():
         shown(sample)
         == sample.facts()
         == {
-            "design": "UniformRecords(draws=3 values, fpc=unbiased_fpc)",
+            "design": "UniformRecords(draws=3 values)",
             "draws": "3",
             "labelled units": "2 entities or blocks",
             "labelled records": "3",

@@ -115,22 +115,16 @@ def on_distinct(sample, metrics, rng=None):
     return Taylor()(eb.Sample(sample.units, design), metrics, rng)
 
 
-def on_calibrated(sample, metrics, rng=None):
-    return Taylor()(eb.Sample(sample.units, eb.design.Calibrated(sample.design)), metrics, rng)
-
-
 def test_every_estimator_gives_estimates():
     estimators = {
         "taylor": Estimator(Taylor(order=1), eb.intervals.WALD),
         "jackknife": Jackknife(),
         "distinct": on_distinct,
-        "calibrated": on_calibrated,
         "bootstrap": Estimator(Resampled(replicates=50), EqualTailed()),
     }
     table = run(estimators, 10, (400,), {"records": Records()}).table().set_index("estimator")
     assert (table.failures <= 3).all() and (table.rmse < 0.1).all() and (table.width > 0).all()
     assert table.rmse["distinct"].iloc[1] != table.rmse["taylor"].iloc[1]
-    assert table.rmse["calibrated"].iloc[0] != table.rmse["taylor"].iloc[0]
 
 
 def same(a, b):

@@ -23,7 +23,6 @@ from erbayes.labels import (
     draw,
     mislabel,
 )
-from erbayes.metrics.columns import RECORDS
 from erbayes.study import Samples, UniformEntities, study
 from erbayes.study import populations as sim
 
@@ -95,7 +94,6 @@ PLANS = {
     "KnownSelection": by_chance(np.sqrt, lambda people, ids, p: d.KnownSelection(pd.Series(p, people.units.ids)[ids.unique()], ids) ),
     "WeightedRecords": by_chance(np.asarray, lambda people, ids, p: eb.WeightedRecords(ids, np.full(len(ids), 1 / 800), absolute=True) ),
     "DistinctEntities": by_chance(np.asarray, lambda people, ids, p: eb.DistinctEntities(len(ids))),
-    "Calibrated": by_chance(np.asarray, lambda people, ids, p: d.Calibrated(eb.UniformRecords(ids), lambda units, draws: [RECORDS]) ),
     "UniformClusters": distinct(lambda people, ids: eb.UniformClusters(len(people.units), ids)),
     "Pooled": by_chance(
         np.asarray,

@@ -207,8 +207,7 @@ def test_jackknife():
 def test_symmetric_interval():
     """Step 11."""
     x, se, df, _ = estimated(Z, covariance(Z, 1 - n / N))
-    step = stats.t.ppf(0.975, df) * se / (x * (1 - x))
-    ends = stats.logistic.cdf(stats.logistic.ppf(x) + np.array([-step, step]))
+    ends = x + np.array([-1, 1]) * stats.t.ppf(0.975, df) * se
     found = eb.engine.taylor(SAMPLE, PRECISION).apply(PRECISION)
     np.testing.assert_allclose(found.interval(0.95, eb.intervals.Symmetric())[0], ends, rtol=1e-10)
 

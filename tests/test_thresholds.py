@@ -18,13 +18,13 @@ from erbayes._internal import remedies
 from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
-from erbayes.auxiliary.estimates import AssistedEstimates
+from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Annotator, Beta
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
-from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, PieceSum
+from erbayes.metrics.columns import ClusterSum, PieceSum
 from erbayes.study import populations as sim
 
 R = m.pairwise_recall
@@ -98,13 +98,6 @@ def unreached_share(pairs):
 def test_links_out_of_reach(pairs, beyond):
     units = unreached_share(pairs)
     assert speaks(eb.Sample(units, eb.UniformClusters()), "1", [R]) is beyond
-    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (PREDICTED_LINKS,))
-    assert eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,)).expand(units).absolute
-    if not beyond:
-        assert eb.Sample(units, design).expansion.absolute
-        return
-    with pytest.raises(eb.DataError, match="10% of all predicted links lie in clusters larger"):
-        eb.Sample(units, design)
 
 
 @pytest.mark.parametrize(("lacking", "speaking"), [(5, False), (6, True)])
@@ -147,74 +140,6 @@ def test_balance_is_left_out_where_the_population_is_not_known():
     )
     sample = eb.Sample(units, eb.UniformRecords())
     assert not speaks(sample, "Out of balance") and not sample.expansion.absolute
-
-
-# Calibration
-
-
-@pytest.mark.parametrize(("draws", "enough"), [(15, True), (14, False)])
-def test_calibration_rests_on_fifteen_effective_draws(draws, enough):
-    """Entities that hold a predicted link, beside as many others as they like."""
-    prediction = {r: r // 2 if r < 2 * draws else r + 100 for r in range(60)}
-    units = eb.measure(prediction, {r: r // 2 for r in range(60)})
-    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS, PREDICTED_LINKS))
-    if enough:
-        assert eb.Sample(units, design).expansion.absolute
-        return
-    with pytest.raises(eb.DataError, match=r"depends on 14\.0 effective draws, fewer than 15"):
-        eb.Sample(units, design)
-
-
-@pytest.mark.parametrize(("draws", "classes"), [(15, 2), (14, 1)])
-def test_a_class_of_links_rests_on_fifteen_effective_draws(draws, classes):
-    """Entities in predicted clusters of four, beside 30 in pairs."""
-    fours = {r: -9 - r // 4 for r in range(4 * draws)}
-    pairs = {1000 + r: r // 2 for r in range(60)}
-    labels = {r: -9 - r // 4 for r in fours} | {r: (r - 1000) // 2 for r in pairs}
-    units = eb.measure(fours | pairs, labels)
-    records, *links = eb.design.calibration.links_by_size(units, eb.UniformClusters().expand(units))
-    assert records == RECORDS and len(links) == classes
-
-
-@pytest.mark.parametrize(
-    ("population", "records", "size", "factor"),
-    [(20, 100, 1, 5.0), (20, 101, 1, None), (200, 400, 10, 0.2), (201, 400, 10, None)],
-)
-def test_factors_of_calibration_keep_to_a_fifth_and_to_five(population, records, size, factor):
-    """20 sampled entities of `size` stand for `population` of them; the prediction holds `records`."""
-    units = eb.measure({r: r for r in range(records)}, {r: r // size for r in range(20 * size)})
-    design = eb.design.Calibrated(eb.UniformClusters(population=population), lambda *_: (RECORDS,))
-    if factor:
-        found = eb.Sample(units, design).expansion.weight / (population / 20)
-        np.testing.assert_allclose(found, factor, rtol=1e-12)
-        return
-    with pytest.raises(eb.DataError, match=r"no factors between 0\.2 and 5 meet the 1 known totals"):
-        eb.Sample(units, design)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "sound"),
-    [((1e-9, 1 + 1e-9), True), ((0, 2), False), ((1, 2), False), ((0.5, 1), False), ((1 - 1e-9, 9), True)],
-)
-def test_bounds_of_calibration_lie_around_one(bounds, sound):
-    if sound:
-        assert eb.design.Calibrated(eb.UniformClusters(), bounds=bounds).bounds == bounds
-        return
-    with pytest.raises(eb.DataError, match="0 < L < 1 < U"):
-        eb.design.Calibrated(eb.UniformClusters(), bounds=bounds)
-
-
-@pytest.mark.parametrize(("draws", "enough"), [(3, True), (2, False)])
-def test_calibration_needs_more_draws_than_totals(draws, enough):
-    units = eb.measure({r: r // 3 for r in range(90)}, {r: r // 2 for r in range(2 * draws)})
-    design = eb.design.Calibrated(
-        eb.UniformClusters(), lambda *_: (RECORDS, PREDICTED_LINKS), bounds=(1e-3, 1e3), fewest=0
-    )
-    if enough:
-        assert eb.Sample(units, design).expansion.absolute
-        return
-    with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
-        eb.Sample(units, design)
 
 
 # Degrees of freedom, variances, intervals
@@ -444,16 +369,6 @@ def test_strata(sizes, message):
     assert eb.Stratified(stratum, {"a": 1, "b": 19}).expand(PAIRS).census
     with pytest.raises(eb.DataError, match=message):
         eb.Stratified(stratum, sizes).expand(PAIRS)
-
-
-def test_correction_of_a_single_unit():
-    """A population of one unit is a census whatever the correction says of (1, 1)."""
-    one = eb.measure({1: "a", 2: "b"}, {1: "x"})
-    design = eb.UniformClusters(population=1, fpc=eb.design.paper_fpc)
-    assert eb.Sample(one, design).expansion.census
-    two = eb.measure({1: "a", 2: "b"}, {1: "x", 2: "y"})
-    design = eb.UniformClusters(population=2, fpc=lambda n, T: n / T / 4)
-    assert eb.Sample(two, design).expansion.unseen[0] == 0.25
 
 
 def test_the_unseen_share_of_what_a_metric_averages_over():

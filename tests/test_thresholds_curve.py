@@ -19,7 +19,7 @@ from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_be
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.large import DatabaseTable, Dialect, RunSQL
 from erbayes.large.duckdb import DuckTable
-from erbayes.metrics.simultaneous import simultaneous_level
+from erbayes.metrics.intervals import simultaneous_level
 
 NOWHERE = np.zeros((1, 2))
 """No unreached links can move an estimate."""

@@ -15,13 +15,12 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary.estimates import AssistedEstimates
+from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import Resampled
 from erbayes.engine.replicates import _count_moving_draws
 from erbayes.metrics import estimates, unseen
 from erbayes.metrics.estimates import Bets, Combination, Estimates, Replication, stacked
-from erbayes.metrics.moves import Moves
-from erbayes.metrics.unseen import Unseen, widen
+from erbayes.metrics.unseen import Moves, Unseen, widen
 from erbayes.units.clustering import Clustering
 from erbayes.units.shared import Overlap
 
@@ -352,6 +351,15 @@ def split_links(prediction, other, drawn, truth):
     return len(alone) / len(list_links(clusters)), len(beyond - alone), len(list_links(clusters))
 
 
+def split_records(prediction, other, drawn, truth):
+    """Records in clusters larger than any touched: their share, and that of those with other partners."""
+    touched = max(sum(prediction == prediction[i]) for i in truth.index[truth.isin(drawn)])
+    clusters, others = (set(group(x.to_numpy()).values()) for x in (prediction, other))
+    beyond, elsewhere = [c for c in clusters if len(c) > touched], list_links(others)
+    alone = [2 * len(list_links([c]) - elsewhere) / (len(c) - 1) for c in beyond]
+    return sum(map(len, beyond)) / len(truth), sum(alone) / len(truth)
+
+
 def find_ends(metric, old, new):
     clusters, others = (set(group(x.to_numpy()).values()) for x in (old, new))
     if metric in (m.b3_precision, m.b3_recall):
@@ -368,10 +376,13 @@ def find_ends(metric, old, new):
     return -(a - c) / a + min(q, 0), (b - c) / b + max(q, 0)
 
 
-def subtract_plainly(metric, predictions, truth, drawn, weight, covary, theta, lost, ends, single):
+def subtract_plainly(
+    metric, predictions, truth, drawn, of_entities, weight, covary, theta, lost, ends, single
+):
     """Estimate and interval of a difference, from the entities of draws, their weights and the design.
 
-    `ends`, `single`: certain ends of the difference and of both predictions (see test_settled).
+    `of_entities`: whether entities are drawn; `ends`, `single`: certain ends of the difference and of both
+    predictions (see test_settled).
     """
     (old, new), n, sides, unseen = predictions.values(), len(drawn), [], []
     for prediction, settled in zip((old, new), single, strict=True):
@@ -400,9 +411,20 @@ def subtract_plainly(metric, predictions, truth, drawn, weight, covary, theta, l
         split_links(one, other, drawn, truth) for one, other in ((old, new), (new, old))
     )
     change, mean = max(both, also) * (1 / links_new - 1 / links_old), (x_old + x_new) / 2
+    down, up = D - low, high - D
     if metric not in (P, F1):
-        share_old = share_new = change = 0.0
-    phi, down, up = max(share_old, share_new, abs(change)), D - low, high - D
+        of_links = share_old + both / links_old, share_new + also / links_new
+        alone, shares = (share_old, share_new), of_links
+        if metric is m.b3_recall:
+            counted = (split_records(one, other, drawn, truth) for one, other in ((old, new), (new, old)))
+            shares, alone = zip(*counted, strict=True)
+        phi = max(share if links > 0.1 else 0 for share, links in zip(shares, of_links, strict=True))
+        if metric in (R, m.b3_recall) and of_entities and phi:
+            join = (lambda *arms: sum(arms)) if phi > 0.1 else math.hypot
+            down = max(down, join((1 - phi) * down, alone[0], phi * max(D, 0)))
+            up = max(up, join((1 - phi) * up, alone[1], phi * max(-D, 0)))
+        return D, max(D - down, least), min(D + up, most), 0
+    phi = max(share_old, share_new, abs(change))
     common = (change * mean, change * (1 - mean)) if change > 0 else (-change * (1 - mean), -change * mean)
     fall = share_new * x_new, share_old * (1 - x_old), common[0]
     rise = share_new * (1 - x_new), share_old * x_old, common[1]
@@ -476,7 +498,7 @@ def test_a_difference_is_that_of_plain_python(design):
     singles = np.moveaxis(comparison.joint.unseen.certain.reshape(2, -1, 2), 0, 1)
     for metric, ends, single in zip(METRICS, certain, singles, strict=True):
         given = weight, covary, theta, lost, ends, single
-        *wanted, phi = subtract_plainly(metric, PREDICTIONS, TRUTH, drawn, *given)
+        *wanted, phi = subtract_plainly(metric, PREDICTIONS, TRUTH, drawn, design != "records", *given)
         row = table.loc[metric.name]
         np.testing.assert_allclose(
             [row.estimate, row.lower, row.upper], wanted, rtol=1e-7, err_msg=metric.name

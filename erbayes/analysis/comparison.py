@@ -28,9 +28,8 @@ from ..large.scanning import overlaps_of, refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
-from ..metrics.intervals import Kind, check_level
+from ..metrics.intervals import Kind, check_level, simultaneous_level
 from ..metrics.sentences import choose_quoted, describe_difference
-from ..metrics.simultaneous import simultaneous_level
 from ..metrics.tables import Pictured
 from ..units.clustering import Clustering, Memberships
 from ..units.ids import kind

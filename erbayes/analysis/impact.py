@@ -19,17 +19,17 @@ from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
+from ..engine.closed_form import improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
-from ..engine.known_clusters import improve_counts
 from ..large import scan
 from ..large.sources import Source, lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT, Kind
-from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.tables import Pictured, reason_column
+from ..metrics.unseen import count_moving
 from ..units.clustering import Clustering, Memberships
 from ..units.features import Attributes, Featured
 from ..units.measuring import measure, read_framed, sampled_labels

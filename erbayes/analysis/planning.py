@@ -156,7 +156,7 @@ class Outlook:
         one, design = np.ones(len(n)), self.design
         if self.once is None:
             if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
-                fpc = np.array([design.fpc(int(x), design.population) for x in n])
+                fpc = 1 - n / design.population
                 with np.errstate(divide="ignore"):
                     return fpc, one, 1 / fpc
             return one, one, one
@@ -383,7 +383,7 @@ def forecast(
     Raises
     ------
     DataError, NotIdentified
-        A design that cannot be planned (strata, known weights, calibration), a pilot with too few draws for a
+        A design that cannot be planned (strata, known weights), a pilot with too few draws for a
         variance, or metrics that it does not identify.
 
     Warns

@@ -43,8 +43,7 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.estimates import EMPTY, Estimates
-from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
-from ..metrics.simultaneous import draw_paths
+from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level, draw_paths
 from ..metrics.tables import Pictured
 from ..metrics.unseen import measure_parts, split_parts
 from ..units.clustering import Memberships

@@ -25,14 +25,13 @@ from .._internal.policies import Missing
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
+from ..engine.closed_form import ClosedForm
 from ..engine.fitted import columns_of
-from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates, stacked
 from ..units.measuring import measure, read_framed
 from ..units.units import Units
-from .correction import ControlMetrics, Linearised, correct
-from .estimates import AssistedEstimates
+from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
 from .second import Second, refuse_elsewhere
 
 

@@ -36,18 +36,16 @@ from ..design.changes import Responding
 from ..design.contract import Design
 from ..design.draws import DrawnUnits, Round, count_each, count_once
 from ..design.sample import Sample, need_sample
+from ..engine.closed_form import ClosedForm
 from ..engine.control_variate import Effects
-from ..engine.known_clusters import ClosedForm
 from ..engine.undecided import with_cases
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..units.measuring import measure
-from .correction import ControlMetrics, Linearised, correct
-from .estimates import AssistedEstimates
-from .reference import Reference
-from .second import ChangedShare
+from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
+from .second import ChangedShare, Reference
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from .._internal.arrays import Seed, draw_seed, generator
 from .._internal.errors import NotIdentified, number
 from ..design.sample import Sample
 from ..engine import Engine
-from ..engine.known_clusters import ClosedForm
+from ..engine.closed_form import ClosedForm
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, pairwise_recall
 from ..metrics.estimates import Estimates

@@ -15,8 +15,8 @@ from scipy.linalg import block_diag
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.sample import Sample
+from ..engine.closed_form import ClosedForm
 from ..engine.diagnostics import MIXED, out_of_balance
-from ..engine.known_clusters import ClosedForm
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     Metric,

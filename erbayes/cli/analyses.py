@@ -34,8 +34,8 @@ class MetricOptions:
         "Names with commas, such as precision,recall, or all: see erbayes metrics.", "-m"
     )
     interval: KindName = option(
-        "Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
-        "anytime: valid if labels are looked at again and again.",
+        "Kind of interval. symmetric: the estimate ± t standard errors. anytime: valid if labels are looked "
+        "at again and again.",
         rare=True,
         default=KindName.BETA_GAMMA,
     )

@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import head
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import answer_faults, calibration, files, folders, heaps, pd, plans, sheets, sources
+from .lazily import answer_faults, files, folders, heaps, pd, plans, sheets, sources, unseen
 from .options import REQUIRED, argument, command, files_of, flag, message, option, saying_alarms
 from .predictions import PredictionOptions, flag_new
 from .printing import Answer, Format, Formatted, render_csv, show_cautions, show_labels, tabulate_labels
@@ -163,7 +163,7 @@ def _note_candidates(table: pd.DataFrame) -> None:
 def _note_large(drawn: eb.labels.RecordDraws) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
-    if (share := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
+    if (share := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > unseen.NOTABLE:
         message(
             f"note: the largest predicted cluster of these draws has {largest:,} records, and {share:.0%} "
             "of the predicted links are in larger ones. Labels will not show whether those are right, nor "

@@ -13,7 +13,6 @@ from ..analysis import by_threshold as tables_of_clusters
 from ..analysis import impact as impacts
 from ..analysis import sensitivity as sensitivity
 from ..analysis import thresholds as curves
-from ..design import calibration as calibration
 from ..engine import named as named_engines
 from ..labels.drawing import folder as folders
 from ..labels.drawing import labelling_tasks as sheets
@@ -26,6 +25,7 @@ from ..labels.reading import verdicts as answer_faults
 from ..large import counted as counted
 from ..large import files as large_files
 from ..large import sums as large_sums
+from ..metrics import unseen as unseen
 from ..report import page as reports
 from ..report import sections as sections
 from ..units import columns as column_roles

@@ -10,7 +10,7 @@ from .._internal.errors import DataError
 from .analyses import MetricOptions
 from .drawing import DesignName, PlanName
 from .inputs import One
-from .lazily import calibration, pd, plans
+from .lazily import pd, plans, unseen
 from .options import command, message, option, say, saying_alarms
 from .printing import Answer, Printing, blank_missing, count_read
 
@@ -96,7 +96,7 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
         chance = (
             design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
         )
-        if (share := calibration.expect_unreached_links(known, chance, n)) > calibration.NOTABLE:
+        if (share := eb.design.records.expect_unreached_links(known, chance, n)) > unseen.NOTABLE:
             message(
                 f"note: {name}: {n:,} draws are expected to leave {share:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"

@@ -2,15 +2,13 @@
 
 In every design the sum of weight × column over draws estimates a total. For n draws without replacement from
 T units, the variance has the factor θ = 1 - n/T. It is then unbiased for a total (Cochran 1977, theorem 2.2).
-The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `fpc=paper_fpc`.
+The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large.
 
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.policies import SingleUnit
-from .calibration import Calibrated
 from .changes import FrozenWeights, Responding, WithRepeats, size_classes
-from .checks import paper_fpc
 from .records import ByPredictedSize, DistinctEntities, UniformRecords
 from .rounds import KnownSelection, Pooled, WeightedRecords
 from .units import BySize, KnownInclusion, KnownWeights, Stratified, UniformClusters
@@ -18,7 +16,6 @@ from .units import BySize, KnownInclusion, KnownWeights, Stratified, UniformClus
 __all__ = [
     "ByPredictedSize",
     "BySize",
-    "Calibrated",
     "DistinctEntities",
     "FrozenWeights",
     "KnownInclusion",
@@ -32,6 +29,5 @@ __all__ = [
     "UniformRecords",
     "WeightedRecords",
     "WithRepeats",
-    "paper_fpc",
     "size_classes",
 ]

@@ -38,7 +38,7 @@ def WithRepeats(design: Any) -> Any:
     Parameters
     ----------
     design : UniformRecords, ByPredictedSize, KnownSelection or Pooled
-        A design that holds another one, such as `Calibrated`, holds this one instead.
+        A design that holds another one, such as `Responding`, holds this one instead.
 
     Raises
     ------

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, head, need, need_object, number, refuse_cases, whole
+from .._internal.errors import DataError, Remedy, head, need, refuse_cases, whole
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
 
-FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
 LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
 SEVERAL = 3
 """Entities of several labelled records from which it is no chance that draws are as many."""
-
-
-def unbiased_fpc(n: int, T: int) -> float:
-    """Return θ = 1 - n/T, which makes the variance unbiased for n of T units without replacement."""
-    return 1 - n / T
-
-
-def paper_fpc(n: int, T: int) -> float:
-    """Return θ = 1 - (n-1)/(T-1), the factor of [B22] for n units drawn without replacement from T.
-
-    Examples
-    --------
-    >>> paper_fpc(34, 100)
-    0.6666666666666667
-    """
-    return 1 - (n - 1) / (T - 1)
 
 
 def unit_of_draws(units: Units, draws: Any) -> IntArray:
@@ -86,21 +69,14 @@ def list_draws(units: Units, draws: Any) -> pd.Index:
     return listed[~listed.isin(units.omitted)]
 
 
-def need_fpc(n: int, T: int, fpc: FPC) -> float:
-    """Return the fpc θ of n draws without replacement from T, refusing one outside [0, 1]."""
-    need_object(fpc, "__call__", "the fpc is a function such as unbiased_fpc")
-    return number(fpc(n, T), f"fpc({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
-
-
-def find_theta(n: int, population: int | None = None, fpc: FPC = unbiased_fpc) -> float:
-    """Return the factor θ of n draws from `population` units without replacement; 1 if it is None."""
+def find_theta(n: int, population: int | None = None) -> float:
+    """Return θ = 1 - n/T for n draws of T units without replacement; 1 if the `population` T is None."""
     if population is None:
         return 1.0
     population = whole(population, "population")
     if n > population:
         raise DataError(f"{n} draws without replacement from a population of {population}")
-    # the only unit of a population is a census, for which `paper_fpc` is 0/0
-    return need_fpc(n, population, fpc) if population > 1 else 0.0
+    return 1 - n / population
 
 
 def need_frame(records: int | None, units: Units, argument: str) -> None:

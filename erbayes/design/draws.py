@@ -5,8 +5,8 @@ not (`count_each`). Nobody else decides that. Contributions Z have one row per r
 column per total; their covariance is Z' diag(d) Z + (A'Z)' G (A'Z) under every design.
 
 Sources: Horvitz and Thompson (1952), JASA 47, 663-685; Basu (1958), Sankhyā 20, 287-294; Hartley and Rao
-(1962), Annals of Mathematical Statistics 33, 350-374; Deville and Särndal (1992), JASA 87, 376-382; Beaumont
-and Patak (2012), International Statistical Review 80, 127-148 (multipliers).
+(1962), Annals of Mathematical Statistics 33, 350-374; Beaumont and Patak (2012), International Statistical
+Review 80, 127-148 (multipliers).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DrawnUnits:
     - `once`: whether a row is a distinct unit, or else a draw. `centred`: whether contributions vary about
       the means of groups alone, which are then taken off, so that equal draws have a variance of 0 exactly.
     - `absolute`: false if weights are known only up to a common factor.
-    - `df_lost`: degrees of freedom that means of strata, classes and calibration take.
+    - `df_lost`: degrees of freedom that means of strata and classes take.
     - `order` (n,): unit of each draw, in the order of drawing.
     - `repeats` (n,): weight of each draw if each counts; None where no design says it. `stratum` (n,): its
       stratum, with factors `theta` (H,).
@@ -93,7 +93,7 @@ class DrawnUnits:
       (k,): of the square of each change.
     - `overlap` (k, k): what units that share records add to G; None if units are disjoint. Multipliers leave
       it out.
-    - `L`, `R` (k, p): what calibration takes off contributions, which then vary as Z - L R'Z.
+    - `L`, `R` (k, p): what odds of unresolved draws take off contributions, which then vary as Z - L R'Z.
     - `unreached`: pseudo-units of every kind that the design never draws, or None.
     """
 
@@ -160,7 +160,7 @@ class DrawnUnits:
         )
 
     def residuals(self, Z: FloatArray) -> FloatArray:
-        """Return the part of contributions that varies, (k, c): Z, or its residuals after calibration."""
+        """Return the part of contributions that varies, (k, c): Z - L R'Z."""
         if self.L is None or self.R is None:
             return Z
         return np.asarray(Z - self.L @ (self.R.T @ Z))
@@ -443,20 +443,3 @@ def count_fixed(unit: IntArray, pi: FloatArray, squares: float) -> DrawnUnits:
         d = np.where(uncertain, np.nan, 0.0)
     A = csr_array(np.column_stack([uncertain.astype(float), half if n else np.zeros(len(pi))]))
     return count_included(unit, pi, d, A, -np.array([[0.0, 1.0], [1.0, 0.0]]) / max(n - 1, 1))
-
-
-def bend(draws: DrawnUnits, x: FloatArray, g: FloatArray, q: FloatArray) -> DrawnUnits:
-    """Return draws whose weights are multiplied by factors g, (k,), of a calibration to columns x, (k, p).
-
-    Contributions Z = g w y then vary as g w (y - x'B), with B of least squares with weights w q.
-    """
-    bent = g * draws.weight
-    root = np.sqrt(draws.weight * q)
-    # an orthonormal basis, since normal equations would square the condition number
-    U, s, _ = np.linalg.svd(root[:, None] * x, full_matrices=False)
-    U = U[:, s > 1e-12 * s.max(initial=0.0)]
-    L = (bent / root)[:, None] * U
-    R = (root / bent)[:, None] * U
-    if draws.L is not None and draws.R is not None:  # (I - L₀R₀')(I - LR') as one
-        L, R = np.hstack([draws.L, L - draws.L @ (draws.R.T @ L)]), np.hstack([draws.R, R])
-    return replace(draws, weight=bent, absolute=True, df_lost=draws.df_lost + x.shape[1] - 1, L=L, R=R)

@@ -16,16 +16,14 @@ import numpy as np
 from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head, need, whole
-from ..metrics.columns import RECORDS, ClusterSum
+from ..metrics.columns import RECORDS, ClusterSum, pairs
 from ..units.units import KnownTotals, Units
 from .checks import (
-    FPC,
     Ids,
     find_theta,
     list_draws,
     make_unreached,
     need_frame,
-    unbiased_fpc,
     unit_of_draws,
 )
 from .contract import innermost
@@ -89,7 +87,7 @@ class UniformRecords(InOneRound):
 
     Parameters
     ----------
-    draws, fpc
+    draws
         As in `UniformClusters`.
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
@@ -116,7 +114,6 @@ class UniformRecords(InOneRound):
 
     draws: Ids | None = None
     population: int | None = None
-    fpc: FPC = unbiased_fpc
     records: int | None = None
     repeats: bool = False
 
@@ -150,11 +147,11 @@ class UniformRecords(InOneRound):
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
         """Return draws of the units at the positions `unit`, (n,)."""
         records, n = self._find_records(units), len(unit)
-        if records is not None and self.fpc is unbiased_fpc and not self.repeats:
+        if records is not None and not self.repeats:
             return expand_rounds(units, unit, [self.make_round(units, n)])
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
-        theta = find_theta(n, self.population, self.fpc)
+        theta = find_theta(n, self.population)
         return count_each(unit, weight, fpc=theta, absolute=records is not None)
 
 
@@ -276,3 +273,16 @@ def draws_records(design: Any, units: Units) -> bool:
         known = design.drawn_from or units.known
         return known is not None and bool((design.probability.phi(known.size) > 0).all())
     return getattr(design, "depends_on_labels", False)
+
+
+def expect_unreached_links(known: KnownTotals, probability: ClusterSum, draws: int) -> float:
+    """Return the expected share of predicted links in clusters larger than any that n draws will reach.
+
+    It is Σ_s L_s (1 - q_s)^n, with L_s the share of links in clusters of s records, and q_s the probability
+    that a draw is from one of s records or more; `probability` is that of a predicted cluster up to a factor.
+    """
+    order = np.argsort(known.size)
+    size, count = known.size[order], known.count[order]
+    mass, links = count * size * probability.phi(size), count * pairs(size)
+    smaller = np.append(0.0, np.cumsum(mass)[:-1]) / mass.sum()
+    return float(links @ smaller**draws / links.sum()) if links.any() else 0.0

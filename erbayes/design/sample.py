@@ -104,7 +104,7 @@ class Sample(Pictured):
         >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
         >>> sample = Sample(units, UniformClusters(population=2))
         >>> sample.facts()["the prediction"], sample.facts()["design"]
-        ('3 records in 2 clusters', 'UniformClusters(population=2, fpc=unbiased_fpc)')
+        ('3 records in 2 clusters', 'UniformClusters(population=2)')
         """
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
@@ -135,13 +135,15 @@ class Sample(Pictured):
         return self._weigh(columns, self.expansion.unit, self.expansion.weight)
 
     def of_each_draw(self, columns: Sequence[Column]) -> FloatArray:
-        """Return contributions of draws in their order, as if each counted, (n, c); of rows if calibrated."""
+        """Return contributions of draws in their order, as if each counted, (n, c)."""
         return self._weigh(columns, *self.expansion.each)
 
     def _weigh(self, columns: Sequence[Column], unit: IntArray, weight: FloatArray) -> FloatArray:
         for column in columns:
             self.expansion.need_reached(column)
-        return np.asarray(self.units.values(columns)[unit] * weight[:, None])
+        # draw by draw, since a study has all units of the population
+        drawn = [self.units.column(column)[unit] for column in columns]
+        return np.stack(drawn, axis=-1) * weight[:, None]
 
     @cached_property
     def fits(self) -> dict[Any, Any]:

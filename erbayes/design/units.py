@@ -14,17 +14,14 @@ from .._internal.errors import DataError, head, member, need_object, number, ref
 from .._internal.policies import SingleUnit
 from ..units.units import Units
 from .checks import (
-    FPC,
     LARGEST,
     Ids,
     find_theta,
     make_unreached,
     need_distinct,
-    need_fpc,
     need_room,
     numbers_by_id,
     series_by_id,
-    unbiased_fpc,
     unit_of_draws,
 )
 from .draws import DrawnUnits, count_each, count_fixed, count_independent
@@ -44,8 +41,6 @@ class UniformClusters:
     draws : sequence of unit ids, optional
         The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
         unit is one draw.
-    fpc : callable (n, T) -> θ
-        Finite-population correction, in [0, 1].
 
     Raises
     ------
@@ -63,7 +58,6 @@ class UniformClusters:
 
     population: int | None = None
     draws: Ids | None = None
-    fpc: FPC = unbiased_fpc
 
     depends_on_labels: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
@@ -84,7 +78,7 @@ class UniformClusters:
         """Return draws of the units at the positions `unit`, (n,)."""
         n, known = len(unit), self.population is not None
         weight = np.full(n, (1 if self.population is None else self.population) / n)
-        return count_each(unit, weight, fpc=find_theta(n, self.population, self.fpc), absolute=known)
+        return count_each(unit, weight, fpc=find_theta(n, self.population), absolute=known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,8 +93,6 @@ class Stratified:
         Every stratum of the population.
     single_unit : SingleUnit
         The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
-    fpc : callable (n, T) -> θ
-        Finite-population correction, in [0, 1].
 
     Raises
     ------
@@ -121,7 +113,6 @@ class Stratified:
     stratum: pd.Series | Mapping[Any, Any]
     population: Mapping[Any, int]
     single_unit: SingleUnit | str = SingleUnit.ERROR
-    fpc: FPC = unbiased_fpc
 
     depends_on_labels: ClassVar[bool] = False
 
@@ -136,12 +127,8 @@ class Stratified:
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
-        fpc = np.array(
-            # a stratum that is drawn completely adds no variance, whatever the fpc
-            [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
-        )
         unit, adjust = np.arange(len(units)), rule is SingleUnit.ADJUST
-        return count_each(unit, (T / n)[codes], codes, fpc, adjust=adjust)
+        return count_each(unit, (T / n)[codes], codes, 1 - n / T, adjust=adjust)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
         """Return the stratum of each unit, (units,), and the names of strata that have one."""
@@ -226,7 +213,7 @@ class KnownWeights:
     ----------
     weights : Series or mapping, unit id -> weight
         Positive, finite, for every labelled unit.
-    draws, population, fpc
+    draws, population
         As in `UniformClusters`.
     absolute : bool
         True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
@@ -242,24 +229,17 @@ class KnownWeights:
     weights: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     population: int | None = None
-    fpc: FPC = unbiased_fpc
     absolute: bool = False
 
     def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
-        weight = _check_weights(units, self.weights)[unit]
-        theta = find_theta(len(unit), self.population, self.fpc)
-        return count_each(unit, weight, fpc=theta, absolute=self.absolute)
-
-
-def _check_weights(units: Units, weights: Any) -> FloatArray:
-    """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
-    values = numbers_by_id(weights, units.ids, "weights", "units")
-    must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
-    bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
-    refuse_cases(units.ids[bad], f"weights must {must}; {{n}} are not, such as that of")
-    return values
+        weights = numbers_by_id(self.weights, units.ids, "weights", "units")
+        must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
+        bad = ~((weights >= 1 / LARGEST) & (weights <= LARGEST))
+        refuse_cases(units.ids[bad], f"weights must {must}; {{n}} are not, such as that of")
+        theta = find_theta(len(unit), self.population)
+        return count_each(unit, weights[unit], fpc=theta, absolute=self.absolute)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,13 +8,11 @@ with the same arguments (see `Engine`).
 """
 
 from .bounded_means import Betting, BoundedMeans, betting
-from .closed_form import Taylor
+from .closed_form import Jackknife, Naive, P_naive, Taylor, jackknife, naive
 from .contract import Engine, Estimator, records_of
 from .fitted import taylor
-from .labelled_only import Naive, P_naive, naive
-from .leave_one_out import Jackknife, jackknife
+from .named import side_by_side
 from .replicates import BCa, Resampled, bootstrap
-from .several_engines import side_by_side
 
 __all__ = [
     "BCa",

@@ -66,13 +66,6 @@ def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, anytime: bool) -> 
     return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace)))
 
 
-def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the logarithm of the wealth after each draw, (..., n), of bets that the metric is above p."""
-    with np.errstate(divide="ignore"):
-        stake = np.minimum(bets, CAP / p[..., None])
-    return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
-
-
 def _find_lowest(
     x: FloatArray, u: FloatArray, alpha: float, bets: FloatArray, ever: bool = True
 ) -> FloatArray:
@@ -80,7 +73,10 @@ def _find_lowest(
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
-        wealth = _log_wealth(x, u, bets, p)
+        with np.errstate(divide="ignore"):
+            stake = np.minimum(bets, CAP / p[..., None])
+        # the logarithm of the wealth after each draw, (..., n)
+        wealth = np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
         # wealth that was ever large enough refutes p, whatever became of it later (Ville's inequality)
         refuted = (wealth.max(axis=-1) if ever else wealth[..., -1]) >= np.log(2 / alpha)
         low, high = np.where(refuted, p, low), np.where(refuted, high, p)
@@ -246,14 +242,6 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
-def _lists_draws(sample: Sample) -> bool:
-    """Return whether draws are in the order of drawing: a design lists them, or a study has made them."""
-    design = innermost(sample.design)
-    # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
-    listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None
-    return listed
-
-
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
     if isinstance(sample, Batch):
@@ -282,7 +270,9 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     values = np.where(size > 0, values, 0.0)
     if (values > 1 + ROUNDING).any() or (values < -ROUNDING).any():
         raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
-    if not _lists_draws(sample):
+    # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
+    listed = innermost(sample.design)
+    if not isinstance(listed, WeightedRecords) and getattr(listed, "draws", None) is None:
         raise NotIdentified(
             f"{metric.name} has no exact interval, which depends on the order of draws: list the unit of "
             "each draw in that order (draws=, or --drawn in a shell)"

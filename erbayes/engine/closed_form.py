@@ -1,21 +1,37 @@
-"""The closed form: metrics of totals by Taylor linearisation, with the covariance of the design.
+"""Engines without random numbers: the closed form, the jackknife, and naive metrics.
 
-Source: Binette et al. (2022), arXiv 2210.01230.
+Metrics of totals have the covariance of the design by Taylor linearisation (Binette et al. 2022, arXiv
+2210.01230). The closed form of the front door also knows the number of predicted clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
+from scipy.linalg import block_diag
 
-from .._internal.arrays import Seed
-from ..design.sample import Sample
-from ..metrics.definitions import Metric
+from .._internal.arrays import FloatArray, Seed
+from .._internal.errors import NotIdentified
+from ..design import UniformClusters
+from ..design.sample import Sample, need_sample
+from ..metrics.columns import ENTITIES, PREDICTED_CLUSTERS, RECORDS
+from ..metrics.definitions import (
+    DEFAULT_METRICS,
+    Metric,
+    MetricLike,
+    entities,
+    mean_cluster_size,
+    pairwise_precision,
+    resolve_metrics,
+)
 from ..metrics.estimates import Estimates, stacked
-from .fitted import fit_sample
+from ..metrics.unseen import Moves, round_outward
+from ..units.units import Units, need_units
+from .fitted import Fitted, fit_sample
 
 
 def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: int = 2) -> Estimates:
@@ -46,3 +62,218 @@ class Taylor:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`, with bias-corrected estimates."""
         return paired_taylor(samples, metrics)
+
+
+COUNTED = (entities, mean_cluster_size)
+HALF = 0.5
+"""Entities by which a record of an unseen draw may have more, or fewer, than its predicted clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedForm:
+    """The closed form, in which the known number of predicted clusters improves `COUNTED`."""
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
+        return _estimate(sample, metrics)[0]
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
+        """As `Paired.paired`."""
+        fits, moved = zip(*(_estimate(sample, metrics) for sample in samples), strict=True)
+        return stacked(fits, samples[0].expansion.covariance(np.hstack(moved)))
+
+
+def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Estimates, FloatArray]:
+    """Return metrics of a sample, and what each draw moves them by, (n, k)."""
+    fitted = fit_sample(sample, metrics)
+    found = fitted.estimates
+    sound = [None if why else metric for metric, why in zip(metrics, found.reasons, strict=True)]
+    return improve_counts(sample, found, fitted.effects, sound)
+
+
+def improve_counts(
+    sample: Sample, found: Estimates, moved: FloatArray, metrics: Sequence[Metric | None]
+) -> tuple[Estimates, FloatArray]:
+    """Return `found`, which draws move by `moved`, (n, k), with better numbers of entities and mean sizes.
+
+    Components are these metrics, or None for another one.
+    """
+    units, variance = sample.units, sample.expansion
+    at = [j for j, metric in enumerate(metrics) if metric in COUNTED]
+    if not at or not units.by_entity or units.population is None or variance.census:
+        return found, moved
+    better, moved_by = _count_entities(sample, [metrics[j] for j in at])
+    moved, k = moved.copy(), len(found.names)
+    moved[:, at] = moved_by
+    # those of one fit are there already, without the rounding of another order
+    is_counted = np.isin(np.arange(k), at)
+    cov = np.where(np.logical_or.outer(is_counted, is_counted), variance.covariance(moved), found.cov)
+    cov[np.ix_(at, at)] = better.cov
+    take = np.arange(k)
+    take[at] = k + np.arange(len(at))
+    both = stacked([found, better], block_diag(found.cov, better.cov)).part(take.tolist())
+    return replace(both, names=found.names, cov=cov), moved
+
+
+def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Estimates, FloatArray]:
+    """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (n, k).
+
+    K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the
+    share a_s of a draw in the records, and its entities v_s and predicted clusters x_s per record.
+    """
+    units, expansion, variance = sample.units, sample.expansion, sample.expansion
+    columns = (units.column(c)[expansion.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
+    (size, counted, clusters), N = columns, units.total(RECORDS)
+    a = expansion.weight[:, None] * size / (expansion.weight @ size)
+    d = N * a * (counted - clusters) / size
+    drawn = np.unique(expansion.unit)
+    least = units.column(ENTITIES)[drawn].sum()  # those drawn, and at most each record of the others
+    ends = np.array([least, N - units.size[drawn].sum() + least])
+    K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
+    moved = variance.residuals(d - a * d.sum(axis=0))
+    counting = fit_sample(sample, entities)
+    plain, cov = counting.estimates, variance.covariance(moved)
+    moves = Moves.of(
+        d,
+        a,
+        lambda both: variance.covariance(variance.residuals(both)),
+        variance=cov[0],
+        reach=np.full((1, 2), HALF * N),
+        effective=plain.unseen.effective,
+        fpc=counting.unseen_shares,
+        df=plain.df,
+    )
+    number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))
+    is_size = np.array([metric == mean_cluster_size for metric in metrics])
+    slope, certain = np.where(is_size, -N / K**2, 1.0), np.where(is_size[:, None], N / ends[::-1], ends)
+    settled = np.broadcast_to(round_outward(certain), (len(metrics), 2))
+    fit = replace(
+        number,
+        mean=np.where(is_size, N / K, K),
+        cov=np.outer(slope, slope) * cov,
+        support=tuple(COUNTED[size].support for size in is_size.astype(int)),
+        unseen=replace(number.unseen, certain=settled),
+        moves=replace(number.moves, over=np.where(is_size, N, np.nan)),
+    )
+    return fit, moved * slope
+
+
+UNDEFINED = "its jackknife is 0/0 if one draw is left out"
+
+
+def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Estimates:
+    """Estimate metrics with jackknife standard errors: each draw is left out in turn.
+
+    The variance is Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)² over draws, with g the metric, g_(s) the metric without
+    draw s, and n_h and θ_h the draws and the finite-population correction of its stratum. Estimates are not
+    corrected for bias. A standard error far above Taylor's is a sign of a heavy tail.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        If there is a single draw, or if every metric is 0/0 without one of the draws.
+
+    See Also
+    --------
+    taylor : the closed form, which is linear in the draws.
+    bootstrap : replicates of the draws.
+
+    References
+    ----------
+    Wolter (2007), Introduction to Variance Estimation, chapter 4.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> jackknife(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size").sd
+    array([0.5])
+    """
+    return jackknife_errors(fit_sample(sample, metrics))
+
+
+def jackknife_errors(fit: Fitted) -> Estimates:
+    """Return plain estimates with the covariance of the jackknife."""
+    return _replace_errors(fit.plain, fit.jackknifed)
+
+
+def _replace_errors(fit: Estimates, changes: FloatArray) -> Estimates:
+    """Return a fit with the covariance of the jackknife."""
+    undefined = tuple(
+        why or (UNDEFINED if lost else "")
+        for why, lost in zip(fit.undefined, np.isnan(changes).any(axis=0), strict=True)
+    )
+    return replace(fit, cov=changes.T @ changes, undefined=undefined)
+
+
+@dataclass(frozen=True, slots=True)
+class Jackknife:
+    """The jackknife: an engine with estimates of the closed form and the standard errors of `jackknife`."""
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
+        fit = fit_sample(sample, metrics)
+        return _replace_errors(fit.estimates, fit.jackknifed)
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
+        """As `Paired.paired`: each draw is left out of all samples at once."""
+        fits = [fit_sample(sample, metrics) for sample in samples]
+        joint = np.hstack([fit.jackknifed for fit in fits])
+        return stacked([_replace_errors(fit.estimates, fit.jackknifed) for fit in fits], joint.T @ joint)
+
+
+def naive(units: Units, metrics: MetricLike = DEFAULT_METRICS) -> pd.Series:
+    """Compute metrics on the labelled records alone, as a Series by their names: a warning, no estimate.
+
+    Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
+    and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
+    honest.
+
+    Raises
+    ------
+    NotIdentified
+        If the units are predicted clusters, for which the paper has no naive estimators.
+
+    See Also
+    --------
+    erbayes.estimate : the metrics of all records.
+
+    References
+    ----------
+    Binette et al. (2022), arXiv 2210.01230, section 2.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> P_naive(units)
+    1.0
+    >>> P = [eb.metrics.pairwise_precision]
+    >>> round(float(eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
+    0.333
+    """
+    census = _as_census(units, resolve_metrics(metrics))
+    return pd.Series(census.mean, pd.Index(census.names, name="metric"), name="naive")
+
+
+def P_naive(units: Units) -> float:
+    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`)."""
+    return float(naive(units, [pairwise_precision]).iloc[0])
+
+
+def _as_census(units: Units, metrics: Sequence[Metric]) -> Estimates:
+    """Return the metrics of a census, as if the labelled records were the population."""
+    need_units(units)
+    if not units.by_entity:
+        raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
+    # the closed form of a census is the plain metric, so that no formula is written twice
+    census = Sample(units.isolated(), UniformClusters(population=len(units)))
+    return fit_sample(census, metrics).plain
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    """An engine of naive metrics (see `naive`), without standard errors."""
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
+        need_sample(sample)
+        census = _as_census(sample.units, metrics)
+        return replace(census, cov=np.full_like(census.cov, np.nan))

@@ -29,8 +29,7 @@ from ..metrics.definitions import (
     pairwise_recall,
 )
 from ..metrics.estimates import Estimates, stacked
-from ..metrics.moves import Moves
-from ..metrics.unseen import Unseen, round_outward
+from ..metrics.unseen import Moves, Unseen, round_outward
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
@@ -97,7 +96,7 @@ def _move(difference: Estimates, first: _Side, second: _Side, shared: Overlap) -
     a, e = (first.draws.shares + second.draws.shares) / 2, second.draws.changes - first.draws.changes
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
         effective = np.minimum(effective, 1 / (theta * (a**2).sum(axis=0)))
-    unreached_share, parts = _measure_unreached(first, second, shared)
+    unreached_share, unreached = _measure_unreached(first, second, shared)
     moves = Moves.of(
         np.where(_find_equal(first.draws, second.draws), 0.0, e + a * (D - e.sum(axis=0))),
         a,
@@ -109,7 +108,7 @@ def _move(difference: Estimates, first: _Side, second: _Side, shared: Overlap) -
         df=difference.df,
     )
     unseen = Unseen(effective=effective, unreached_share=unreached_share, certain=certain)
-    return replace(difference, mean=D, unseen=unseen, moves=replace(moves, parts=parts))
+    return replace(difference, mean=D, unseen=unseen, moves=replace(moves, **unreached))
 
 
 def _find_equal(first: Fitted, second: Fitted) -> BoolArray:
@@ -130,31 +129,45 @@ def _measure_reach(first: _Side, second: _Side) -> FloatArray:
     return whole[:, None].repeat(2, axis=1)
 
 
-def _measure_unreached(first: _Side, second: _Side, shared: Overlap) -> tuple[FloatArray, FloatArray]:
-    """Return the largest share of unreached links, (k,), and parts of what they can move, (k, 2, 3).
+def _measure_unreached(
+    first: _Side, second: _Side, shared: Overlap
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return the largest unreached share, (k,), with `parts` and `at_most` of `Moves`.
 
-    Links of one prediction may all be right or all be wrong. Those of both are so in both, but weigh more in
-    the prediction with fewer links.
+    Predicted links of one prediction may all be right or all be wrong. Those of both are so in both, but
+    weigh more in the prediction with fewer links. True links and records that are out of reach differ only
+    where clusters do; elsewhere the difference is 0. They may also be fewer than the predicted ones.
     """
     sides = first, second
     known = [side.draws.sample.units.known for side in sides]
     links = [0.0 if totals is None else totals.total(PREDICTED_LINKS) for totals in known]
     found = [float(side.draws.sample.unreached_links) for side in sides]
-    weights, common = list(found), 0.0
-    if all(links):
+    weights, common, records = list(found), 0.0, list(found)
+    if all(links) and known[0] is not None:
         for at, (side, (size, alone)) in enumerate(zip(sides, shared.alone, strict=True)):
-            weights[at] = float((size > side.draws.sample.largest_touched) @ alone / links[at])
+            alone = alone * (size > side.draws.sample.largest_touched)
+            weights[at] = float(alone.sum() / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
+            # a record's recall changes by no more than its share of such links
+            records[at] = float((2 * alone / np.maximum(size - 1, 1)).sum() / known[0].total(RECORDS))
     change = common / links[1] - common / links[0] if common else 0.0
-    # nothing is known of true links and records that both predictions leave out of reach
-    averaged = np.array([metric.averaged == 0 for metric in first.draws.metrics])
-    averaged &= (first.fit.unseen.unreached_share > 0) | (second.fit.unseen.unreached_share > 0)
+    averaged = np.array([-1 if m.averaged is None else m.averaged for m in first.draws.metrics])
+    levels = np.maximum(first.fit.unseen.unreached_share, second.fit.unseen.unreached_share)
     x, y = first.fit.mean, second.fit.mean
     right = (x + y) / 2 if change > 0 else 1 - (x + y) / 2
     down = weights[0] * (1 - x), weights[1] * y, abs(change) * right
     up = weights[0] * x, weights[1] * (1 - y), abs(change) * (1 - right)
-    parts = np.stack([np.stack(down, axis=-1), np.stack(up, axis=-1)], axis=1) * averaged[:, None, None]
-    return np.where(averaged, max(*weights, abs(change)), 0.0), parts
+    none, of_each = np.zeros_like(x), np.array([weights, weights, records])[averaged]  # (k, 2)
+    down_of_truth = of_each[:, 0], levels * np.maximum(y - x, 0.0), none
+    up_of_truth = of_each[:, 1], levels * np.maximum(x - y, 0.0), none
+    predicted, truth = (
+        np.stack([np.stack(part, axis=-1) for part in both], axis=1)
+        for both in ((down, up), (down_of_truth, up_of_truth))
+    )
+    is_predicted, is_truth = (averaged == 0) & (levels > 0), (averaged > 0) & (levels > 0)
+    share = np.where(is_predicted, max(*weights, abs(change)), np.where(is_truth, levels, 0.0))
+    parts = np.where(is_predicted[:, None, None], predicted, truth * is_truth[:, None, None])
+    return share, {"parts": parts, "at_most": is_truth.astype(float)}
 
 
 def _find_certain_ends(first: _Side, second: _Side, shared: Overlap) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -52,13 +51,34 @@ class Fitted:
         return self.sample.contributions(self.counted)
 
     @cached_property
+    def members(self) -> list[Fitted]:
+        """The fit of each sample of a batch; of one sample, this one."""
+        batch = self.sample
+        return [Fitted(one, self.metrics) for one in batch.samples] if isinstance(batch, Batch) else [self]
+
+    @cached_property
     def totals(self) -> Totals:
         """The totals, with the covariance of the design."""
-        if isinstance(self.sample, Batch):
-            of_each = [Fitted(one, self.metrics).totals for one in self.sample.samples]
-            names = "mean", "cov", "moment", "missing", "df_per_draw", "unseen", "unreached_share"
-            stacked: Any = {name: np.stack([getattr(one, name) for one in of_each]) for name in names}
-            return replace(of_each[0], **stacked)
+        sums = [one._sum() for one in self.members]
+        batch, units = isinstance(self.sample, Batch), self.sample.units.pseudo_units()
+        pseudo = np.zeros((len(units), len(self.counted) + len(self.known)))
+        for j, column in enumerate(self.counted):
+            try:
+                pseudo[:, j] = units.column(column)
+            except NotIdentified:  # only the sampled units have it
+                pseudo[:, j] = np.nan
+        fields: Any = {
+            name: np.stack([one[name] for one in sums]) if batch else x for name, x in sums[0].items()
+        }
+        return Totals(
+            names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
+            absolute=self.sample.expansion.absolute,
+            pseudo_units=pseudo,
+            **fields,
+        )
+
+    def _sum(self) -> dict[str, FloatArray]:
+        """Return what the draws tell of totals, by fields of `Totals`."""
         sample, draws, Z = self.sample, self.sample.expansion, self.contributions
         k, size, n = len(self.counted), len(self.counted) + len(self.known), len(draws.unit)
         cov, moment, missing = np.zeros((3, size, size))
@@ -69,27 +89,9 @@ class Fitted:
         mean[:k] = Z.sum(axis=0)
         unseen[:k] = draws.unseen @ Z
         mean[k:] = [sample.known(t) for t in self.known]
-        return Totals(
-            names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
-            mean=mean,
-            cov=cov,
-            moment=moment,
-            missing=missing,
-            df_per_draw=np.asarray(max(n - draws.df_lost, 0) / n),
-            unseen=unseen,
-            absolute=sample.expansion.absolute,
-            pseudo_units=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
-            unreached_share=sample.out_of_reach,
-        )
-
-    def _evaluate_pseudo_units(self) -> FloatArray:
-        """Return columns of pseudo-units, (4, k); NaN for a column that only the sampled units have."""
-        units = self.sample.units.pseudo_units()
-        counted = np.full((len(units), len(self.counted)), np.nan)
-        for j, column in enumerate(self.counted):
-            with suppress(NotIdentified):
-                counted[:, j] = units.column(column)
-        return counted
+        df, share = np.asarray(max(n - draws.df_lost, 0) / n), sample.out_of_reach
+        found = {"mean": mean, "cov": cov, "moment": moment, "missing": missing}
+        return found | {"df_per_draw": df, "unseen": unseen, "unreached_share": share}
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -109,16 +111,20 @@ class Fitted:
     @cached_property
     def third(self) -> FloatArray:
         """Third moments of the metrics under the design, (..., metrics), to first order."""
-        if isinstance(self.sample, Batch):
-            return np.stack([Fitted(one, self.metrics).third for one in self.sample.samples])
         with np.errstate(invalid="ignore"):  # a metric that is 0/0
-            third = self.sample.expansion.third @ (self.effects * self.effects**2)  # a cube by pow is slow
+            if isinstance(self.sample, Batch):
+                each = zip(self.members, self.slopes, strict=True)
+                effects = [(one.sample.expansion.third, one._linearise(J)) for one, J in each]
+                third = np.stack([moment @ (e * e**2) for moment, e in effects])
+            else:
+                # a cube by pow is slow
+                third = self.sample.expansion.third @ (self.effects * self.effects**2)
         return np.asarray(np.where(np.isfinite(third), third, 0.0))
 
     @cached_property
     def slopes(self) -> FloatArray:
-        """Derivatives J of metrics by the counted totals, (metrics, k)."""
-        return self.totals.slopes(self.metrics)[:, : len(self.counted)]
+        """Derivatives J of metrics by the counted totals, (..., metrics, k)."""
+        return self.totals.slopes(self.metrics)[..., : len(self.counted)]
 
     @cached_property
     def changes(self) -> FloatArray:
@@ -127,9 +133,11 @@ class Fitted:
 
     @cached_property
     def effects(self) -> FloatArray:
-        """As `changes`, of the part of z that varies, which is less after calibration, (n draws, metrics)."""
-        residuals = self.sample.expansion.residuals(self.contributions)
-        return np.asarray(residuals @ self.slopes.T)
+        """As `changes`, of the part of z that varies, which odds of unresolved draws lessen, (n, metrics)."""
+        return self._linearise(self.slopes)
+
+    def _linearise(self, slopes: FloatArray) -> FloatArray:
+        return np.asarray(self.sample.expansion.residuals(self.contributions) @ slopes.T)
 
     @cached_property
     def shares(self) -> FloatArray:

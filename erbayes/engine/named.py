@@ -1,23 +1,30 @@
-"""Engines by name, and the one that takes what suits a sample."""
+"""Engines by name, the one that suits a sample, and several side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from html import escape
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal, Protocol
 
-from .._internal.arrays import Seed
-from .._internal.errors import DataError, Grade, Sentence, import_extra
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import Seed, draw_seed
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence, import_extra, need
 from ..design.records import draws_records
 from ..design.sample import Sample
-from ..metrics.definitions import Metric
-from ..metrics.estimates import Estimates
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import EMPTY, Estimates
+from ..metrics.intervals import Kind, array_stats, check_level, suitable
+from ..metrics.tables import Pictured
 from ..metrics.unseen import NOTABLE
-from .contract import Engine, adapt_to_study, need_engine, need_paired
+from .closed_form import ClosedForm, Jackknife
+from .contract import Engine, Fitting, adapt_to_study, need_engine, need_paired
 from .diagnostics import warn_heavy_tail
 from .fitted import fit_sample
-from .known_clusters import ClosedForm
-from .leave_one_out import Jackknife
 from .replicates import Resampled
 from .undecided import with_cases
 
@@ -65,7 +72,9 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
     if draws_records(sample.design, sample.units):
         reason = "under draws of records its intervals cover and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
-    if sample.heap is None and not _has_heavy_tail(sample, metrics):
+    # a few units carry the metrics, or the sample misses the large predicted clusters
+    heavy = sample.unreached_links > NOTABLE or bool(warn_heavy_tail(fit_sample(sample, metrics)))
+    if sample.heap is None and not heavy:
         reason = "no few units carry the estimates, and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
     model = make_size_model() if sample.units.by_entity else None
@@ -82,13 +91,6 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
 
 def _say_taken(engine: str, reason: str) -> Sentence:
     return Sentence(f"The {engine} was taken, since {reason}.", Grade.NOTE)
-
-
-def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
-    """Return whether a few units carry the metrics, or the sample misses the large predicted clusters."""
-    if sample.unreached_links > NOTABLE:
-        return True
-    return bool(warn_heavy_tail(fit_sample(sample, metrics)))
 
 
 NAMES: dict[str, Callable[[], Engine]] = {
@@ -122,3 +124,186 @@ def run_engine(
 ) -> Estimates:
     """Return metrics by an engine or its name, with both cases of draws that nobody could resolve."""
     return with_cases(find_engine(engine)(sample, metrics, rng), sample, metrics)
+
+
+ENGINES = ("closed form", "bootstrap", "size model")
+"""Engines that are set side by side if none are named, without a model, by resampling and with a model."""
+
+
+class Applied(Protocol):
+    """A result to which metrics are not yet applied: `Totals`, or the fit of a model."""
+
+    def apply(self, metrics: Sequence[Metric], /) -> Estimates:
+        """Return the metrics, jointly."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SideBySide(Pictured):
+    """Results of several engines for the same metrics: one row per method, metric and kind of interval.
+
+    `lacking` (method, metric): the reasons why a method has no estimate of a metric.
+    """
+
+    picture: ClassVar[str] = "side_by_side"
+    rows: pd.DataFrame
+    lacking: dict[tuple[str, str], str]
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows, metric by metric."""
+        return self.rows
+
+    def describe_lacking(self) -> list[str]:
+        """Return a sentence for each method without an estimate of some metrics, and why."""
+        metrics: dict[tuple[str, str], list[str]] = {}
+        for (method, metric), why in self.lacking.items():
+            metrics.setdefault((method, why), []).append(metric)
+        lacking = ((method, ", ".join(names), why) for (method, why), names in metrics.items())
+        return [f"{method} has no estimate of {names}: {why}." for method, names, why in lacking]
+
+    def __repr__(self) -> str:
+        return "\n".join([Pictured.__repr__(self), *self.describe_lacking()])
+
+    def _repr_html_(self) -> str:
+        return Pictured._repr_html_(self) + "".join(
+            f"<p>{escape(line)}</p>" for line in self.describe_lacking()
+        )
+
+
+def side_by_side(
+    results: Sample | Mapping[str, Applied | Estimates | pd.Series | NotIdentified],
+    metrics: MetricLike = DEFAULT_METRICS,
+    *,
+    engines: Iterable[str] | None = None,
+    level: float = 0.95,
+    kinds: Sequence[Kind] = (),
+    rng: Seed = None,
+) -> SideBySide:
+    """Set several engines next to each other, in one table.
+
+    Parameters
+    ----------
+    results : Sample, or mapping, name of the method -> result
+        A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
+        fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
+        `naive` returns, or the NotIdentified that an engine raised. A Bayesian fit has the intervals of
+        `fit.estimate`. An engine that cannot use a sample has no row, and its reason is printed.
+    metrics : Metric or str, or several
+    engines : names, optional
+        Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
+        needs the extra `bayes`.
+    level : float in (0, 1)
+    kinds : sequence of Kind
+        Each result has one row for every kind that suits it, or one of its own kind if none does.
+    rng : Generator, int or None
+        With a seed, each row is what `erbayes.estimate` returns with this seed.
+
+    See Also
+    --------
+    erbayes.estimate : one engine, with its alarms.
+    erbayes.plots.draw_side_by_side : the picture.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"} | dict.fromkeys(range(5, 9), "c"), labels)
+    >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
+    >>> results = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3),
+    ...            "jackknife": eb.engine.jackknife(sample, b3)}
+    >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
+          method  estimate     sd  kind
+    0      naive     0.667    NaN  none
+    1     Taylor     0.667  0.144  Beta
+    2  jackknife     0.667  0.128  Beta
+    """
+    check_level(level)
+    metrics = resolve_metrics(metrics)
+    if isinstance(results, Sample):
+        # one seed for all, as at the front door, so that a row is what `estimate` returns for this engine
+        results = _run_engines(results, metrics, engines or ENGINES, draw_seed(rng))
+    need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
+    if not results:
+        raise DataError("nothing to put side by side: pass at least one result")
+    names = [m.name for m in metrics]
+    rows: list[pd.DataFrame] = []
+    lacking: dict[tuple[str, str], str] = {}
+    for method, result in results.items():
+        parts, reasons = _split_result(result, metrics)
+        lacking |= {(method, name): why for name, why in reasons.items()}
+        for part in parts:
+            table = _list_rows(part, level, kinds).assign(method=method)
+            rows.append(table[[m not in reasons and m in names for m in table.index]])
+    present = {name for part in rows for name in part.index}
+    if absent := [name for name in names if name not in present]:
+        why = dict.fromkeys(why for (_, metric), why in lacking.items() if metric in absent)
+        raise NotIdentified(f"no result has {', '.join(absent)}: {'; '.join(why)}")
+    table = pd.concat(rows).reset_index()
+    table = table.sort_values("metric", key=lambda m: m.map(names.index), kind="stable", ignore_index=True)
+    columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
+    return SideBySide(table[columns], lacking)
+
+
+def _run_engines(
+    sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: int
+) -> dict[str, Any]:
+    """Return the result of each engine for a sample: its fit if it has one, or why it has no result."""
+    found = {name: find_engine(name) for name in engines}
+    results: dict[str, Any] = {}
+    for name, engine in found.items():
+        try:
+            # a fit answers metric by metric, if it lacks one of them
+            if isinstance(engine, Fitting):
+                results[name] = SimpleNamespace(apply=partial(engine.answer, engine.fitted(sample, rng)))
+            else:
+                results[name] = engine(sample, metrics, rng)
+        except NotIdentified as why:
+            results[name] = why
+    return results
+
+
+def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimates], dict[str, str]]:
+    """Return results with the metrics that a result has, and the reasons why others are missing, by name."""
+    if isinstance(result, NotIdentified):
+        return [], {m.name: str(result) for m in metrics}
+    if isinstance(result, pd.Series):
+        result = _drop_errors(result)
+    if isinstance(result, Estimates):
+        reasons = dict(zip(result.names, result.reasons, strict=True))
+        lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
+        return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
+    if (ask := getattr(result, "estimate", None) or getattr(result, "apply", None)) is None:
+        raise DataError(f"{type(result).__name__} is no result of an engine")
+    parts, lacking = [], {}
+    for metric in metrics:
+        try:
+            # one by one, so that a metric without an answer does not take the others with it
+            part = ask([metric])
+        except NotIdentified as why:
+            lacking[metric.name] = str(why)
+        else:
+            if part.reasons[0]:
+                lacking[metric.name] = part.reasons[0]
+            else:
+                parts.append(part)
+    return parts, lacking
+
+
+def _drop_errors(estimates: pd.Series) -> Estimates:
+    """Return estimates as a result without standard errors."""
+    k, values = len(estimates), estimates.to_numpy(dtype=float)
+    cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
+    undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
+    names, df = tuple(estimates.index), np.full(k, np.inf)
+    return Estimates(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
+
+
+def _list_rows(part: Estimates, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
+    """Return one row per metric and kind of interval, indexed by metric."""
+    chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
+    if part.values is not None and len(part.values) > 1:
+        chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
+        chains["r_hat"] = array_stats().rhat(part.values, chain_axis=0, draw_axis=1)
+        if part.other is not None:  # chains say nothing of what is quoted from the closed form
+            chains = {name: np.where(part.weight == 0, np.nan, x) for name, x in chains.items()}
+    tables = [part.table(level, kind).assign(**chains) for kind in suitable(kinds, part)]
+    return pd.concat(tables).rename(columns={"se": "sd", "se_bound": "sd"})

@@ -19,11 +19,10 @@ from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates, Replication
-from ..metrics.moves import count_moving
 from ..metrics.totals import evaluate_draws
-from ..metrics.unseen import stack_components
+from ..metrics.unseen import count_moving, stack_components
+from .closed_form import ClosedForm
 from .fitted import Fitted, fit_sample
-from .known_clusters import ClosedForm
 
 FEWEST = 5.0
 """Draws that move a metric below which it has the interval of the closed form.

@@ -20,7 +20,7 @@ from ..metrics.columns import EXACT
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Cases, Estimates
 from .bounded_means import REFUTED, draws_of, with_draws
-from .known_clusters import ClosedForm
+from .closed_form import ClosedForm
 
 FEWEST_WRONG = 5
 """Decided draws with an error from which the worst undecided ones can be like them. Fewer of them show an

@@ -6,7 +6,7 @@ entity has N_c records, and its predicted cluster m.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
@@ -92,10 +92,6 @@ class Pieces:
         if column not in self._values:
             self._values[column] = column.count(self)
         return self._values[column]
-
-    def values(self, columns: Sequence[Column]) -> FloatArray:
-        """Values of several columns on each unit, (u, k)."""
-        return np.stack([self.column(column) for column in columns], axis=-1)
 
     def part(self, domain: Domain, links: Links) -> Pieces:
         """Return the same units with the records of a domain alone; pseudo-units are in every domain."""

@@ -21,7 +21,7 @@ from csv import DictReader
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache, cached_property
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -63,7 +63,6 @@ __all__ = [
     "fowlkes_mallows",
     "hill1",
     "hill2",
-    "hill_number",
     "homogeneity",
     "inverse_purity",
     "jaccard",
@@ -85,7 +84,6 @@ __all__ = [
     "split_rate",
     "splits",
     "talburt_wang",
-    "v_measure",
     "v_measure1",
     "van_dongen",
     "variation_of_information",
@@ -367,54 +365,11 @@ def _compute_removed(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
     return 1 - _subtract_cleanly(k, x) / _subtract_cleanly(r * np.log(N), l)
 
 
-def v_measure(beta: float = 1.0) -> Metric:
-    """Make the V-measure of homogeneity h and completeness c, (1+β) h c / (β h + c), with β 0 or more, [R07].
-
-    Examples
-    --------
-    >>> v_measure(2).name
-    'v-measure2'
-    """
-    _need_finite("beta", beta, "v_measure")
-    meaning = _describe_harmonic("homogeneity", "completeness", beta)
-    name, source, group = f"v-measure{beta:g}", "(1+β)hc/(βh+c) [R07]", Group.INFORMATION
-
-    def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
-        full = r * np.log(N)
-        shared = _subtract_cleanly(full + x, l + k)
-        unknown = beta * _subtract_cleanly(full, k) + _subtract_cleanly(full, l)
-        return np.asarray((1 + beta) * shared / unknown)
-
-    return Metric(name, _entropies, formula, PER_RECORD, UNIT, source, meaning=meaning, group=group)
-
-
-@cache
-def _make_size_power(q: float) -> u.PieceSum:
-    """Return the column whose total is Σ N_c^q, always the same object for one q."""
-    return u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
-
-
-def hill_number(q: float) -> Metric:
-    """Make a Hill number: how many entities of equal size are as diverse as the true ones.
-
-    It is (Σ (N_c/N)^q)^(1/(1-q)) of order q, 0 or more, and exp H(C) for q = 1, with N_c the records of an
-    entity. ∞ is a DataError, because 1/max(N_c/N) is a number that no total of a sample estimates.
-
-    Examples
-    --------
-    >>> hill_number(0.5).name
-    'hill0.5'
-    """
-    _need_finite("the order q", q, "hill_number")
-    column = u.N_LOG_SIZE if q == 1 else _make_size_power(float(q))
-    source = "exp H(C)" if q == 1 else "(Σ(N_c/N)^q)^(1/(1-q))"
-    meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
-
-    def formula(s: Value, r: Value, N: Value) -> Value:
-        return np.asarray(N * (np.exp(-s / r) if q == 1 else (s / r) ** (1 / (1 - q))))
-
-    columns, group = (column, u.RECORDS, N), Group.TRUTH
-    return Metric(f"hill{q:g}", columns, formula, PER_RECORD, POSITIVE, source, meaning=meaning, group=group)
+def _compute_v(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
+    """Return the V-measure from the sums n log n of pieces, of entities and of predicted clusters."""
+    full = r * np.log(N)
+    unknown = _subtract_cleanly(full, k) + _subtract_cleanly(full, l)
+    return np.asarray(2 * _subtract_cleanly(full + x, l + k) / unknown)
 
 
 # Each metric below has its columns, the formula of their totals, what it averages over, and its range, while
@@ -454,7 +409,7 @@ ceaf = _make_ratio("ceaf", u.BEST_MATCHING, u.RECORDS)
 # Information
 homogeneity = _make_metric("homogeneity", _entropies, _compute_removed, PER_RECORD)
 completeness = _make_metric("completeness", _entropies_swapped, _compute_removed, PER_RECORD)
-v_measure1 = v_measure()
+v_measure1 = _make_metric("v-measure1", _entropies, _compute_v, PER_RECORD)
 mutual_information = _make_metric(
     "mutual-information", _entropies, lambda x, l, k, r, N: np.log(N) + (x - l - k) / r, PER_RECORD, POSITIVE
 )
@@ -479,7 +434,12 @@ singleton_share = _make_ratio("singleton-share", u.TRUE_SINGLETONS, u.ENTITIES)
 matching_rate = _make_metric(
     "matching-rate", (u.TRUE_SINGLETONS, u.RECORDS), lambda s, r: 1 - s / r, PER_RECORD
 )
-hill1, hill2 = hill_number(1), hill_number(2)
+_squares = u.PieceSum("size_power2", lambda n, N, m: n * N)
+_per_size = (u.RECORDS, N)
+hill1 = _make_metric(
+    "hill1", (u.N_LOG_SIZE, *_per_size), lambda s, r, N: N * np.exp(-s / r), PER_RECORD, POSITIVE
+)
+hill2 = _make_metric("hill2", (_squares, *_per_size), lambda s, r, N: N * r / s, PER_RECORD, POSITIVE)
 
 OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS")
 """The metrics that sampled entities do not identify; sampled predicted clusters identify the first two."""
@@ -508,8 +468,6 @@ NAMED: dict[str, Metric] = {m.name: m for m in (*ALL, *OTHERS)} | PAPER
 FAMILIES: dict[str, Callable[[float], Metric]] = {
     "pairwise-f": pairwise_f,
     "cluster-f": cluster_f,
-    "v-measure": v_measure,
-    "hill": hill_number,
 }
 """Functions that make metrics with a parameter, which ends the name."""
 ALIASES: dict[str, tuple[Metric, ...]] = {
@@ -530,14 +488,14 @@ def resolve_metrics(metrics: MetricLike) -> tuple[Metric, ...]:
     Parameters
     ----------
     metrics : Metric or str, or several
-        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
+        Names are those that tables print, such as `pairwise-precision` or `pairwise-f2`. The short
         names `precision`, `recall` and `f1` mean the pairwise metrics, `b3` both of B-cubed, and `all` those
         of `ALL`. Capitals do not matter.
 
     Examples
     --------
-    >>> [metric.name for metric in resolve_metrics(["pairwise-recall", pairwise_f(2), "hill0.5"])]
-    ['pairwise-recall', 'pairwise-f2', 'hill0.5']
+    >>> [metric.name for metric in resolve_metrics(["pairwise-recall", pairwise_f(2)])]
+    ['pairwise-recall', 'pairwise-f2']
     >>> [metric.name for metric in resolve_metrics(["recall", "b3"])]
     ['pairwise-recall', 'b3-precision', 'b3-recall']
     """

@@ -25,10 +25,9 @@ from .intervals import (
     array_stats,
     interval,
 )
-from .moves import Moves
 from .sentences import UNDECIDED, choose_quoted, describe_metric, describe_range
 from .tables import Pictured, reason_column
-from .unseen import ROUNDING, Unseen, by_component, map_components, stack_components
+from .unseen import ROUNDING, Moves, Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -474,17 +473,13 @@ class Estimates(Pictured):
         if self.cases is not None:
             columns |= dict(zip(("worst", "best"), self.cases.find_ends(bounds, level).T, strict=True))
         if settled:
-            columns |= dict(zip(("least", "most"), np.moveaxis(self._settled, -1, 0), strict=True))
+            ends = np.clip(self.unseen.certain, *np.transpose(self.support)[..., None])
+            columns |= {"least": ends[..., 0], "most": ends[..., 1]}
         reasons = np.broadcast_to(self.reasons, shape).ravel()
         table = pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
         if errors:
             table[["lower_mcse", "upper_mcse"]] = self._compute_end_errors(level, kind)
         return table
-
-    @property
-    def _settled(self) -> FloatArray:
-        """Return certain ends inside the support, (..., k, 2)."""
-        return np.asarray(np.clip(self.unseen.certain, *np.transpose(self.support)[..., None]))
 
     def _compute_end_errors(self, level: float, kind: Kind | None) -> FloatArray:
         """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""

@@ -3,7 +3,7 @@
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
 replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a bootstrap with its sample, and
-`Betting` the value of each draw.
+`Betting` the value of each draw. `simultaneous_level` makes intervals of several components cover together.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
 adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
@@ -14,7 +14,7 @@ confidence sequences).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,16 +24,18 @@ from scipy.special import lambertw, ndtr, ndtri
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, import_extra, need_object, number
-from .quantiles import (
+from .unseen import (
     compute_beta_quantiles,
     compute_gamma_quantiles,
     compute_t_quantiles,
     inflate_variances,
+    measure_parts,
+    widen,
 )
-from .unseen import measure_parts, widen
 
 if TYPE_CHECKING:
     from .estimates import Estimates
+
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
@@ -195,7 +197,7 @@ class BetaGamma(Distribution):
     If draws have more skewness than such a Beta distribution, the end on its side moves outward by the excess
     (Johnson 1978, JASA 73, 536-544).
 
-    Differences of two predictions are gains less losses of draws (`erbayes.metrics.moves`). Each interval
+    Differences of two predictions are gains less losses of draws (`erbayes.metrics.unseen`). Each interval
     allows for the share of what a metric averages over that no draw reaches (`erbayes.metrics.unseen`).
 
     Parameters
@@ -272,6 +274,8 @@ class BetaGamma(Distribution):
         if not there.any():
             return widened
         moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
+        low, high = np.minimum(bounds[..., 0], moved[..., 0]), np.maximum(bounds[..., 1], moved[..., 1])
+        moved = np.where(fit.moves.at_most[:, None] > 0, np.stack([low, high], axis=-1), moved)
         return np.where(there[:, None], moved, widened)
 
     def spread_unseen(self, fit: Estimates) -> FloatArray:
@@ -290,58 +294,15 @@ DEFAULT = BetaGamma()
 """The default kind of interval. docs/intervals.md has the reasons."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scale:
-    """A monotone transformation `forward` of metrics in its open range, on which intervals are symmetric."""
-
-    name: str
-    forward: Callable[[FloatArray], FloatArray]
-    inverse: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-    lower: float
-    upper: float
-
-    def __repr__(self) -> str:
-        return f"<{self.name} scale>"
-
-
-identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
-"""The scale of the metric itself."""
-
-logit = Scale(
-    "logit",
-    lambda x: np.log(x / (1 - x)),
-    lambda y: (1 + np.tanh(y / 2)) / 2,
-    lambda x: 1 / (x * (1 - x)),
-    0.0,
-    1.0,
-)
-"""The log odds of a share."""
-
-log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
-"""The logarithm of a count."""
-
-
-def natural_scale(support: Support) -> Scale:
-    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others."""
-    return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
-
-
 @dataclass(frozen=True, slots=True)
 class Symmetric(Distribution):
-    """Kind of interval that is symmetric about the estimate on a scale: estimate ± t standard errors.
-
-    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se), with x the estimate, se its standard error, and t the
-    quantile of Student's distribution.
+    """Kind of interval that is symmetric about the estimate: estimate ± t standard errors.
 
     Parameters
     ----------
-    scale : Scale, optional
-        By default the natural one of each metric's support (`natural_scale`). An estimate outside the open
-        range of its scale has an interval on the identity scale.
     df : float, optional
-        Degrees of freedom for all metrics, above 0; ∞ for normal quantiles. By default those of the
-        estimates.
+        Degrees of freedom of Student's distribution for all metrics, above 0; ∞ for normal quantiles. By
+        default those of the estimates.
 
     Examples
     --------
@@ -349,38 +310,24 @@ class Symmetric(Distribution):
     >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
     >>> fit = Estimates(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
     >>> interval(fit, 0.95, Symmetric()).round(2), interval(fit, 0.95, WALD).round(2)
-    (array([[0.52, 0.94]]), array([[0.6, 1. ]]))
+    (array([[0.59, 1.  ]]), array([[0.6, 1. ]]))
     """
 
-    scale: Scale | None = None
     df: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None:
-            need_object(self.scale, "forward", "a scale is one of identity, logit and log")
         if self.df is not None:
             number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
     def label(self, result: Estimates, j: int) -> str:
-        if self == WALD:
-            return "Wald"
-        name = (self.scale or natural_scale(result.support[j])).name
-        return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
+        return "Wald" if self == WALD else "t"
 
     def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
-        step = fit.uncut_sd * compute_t_quantiles(
-            fit.df if self.df is None else np.full_like(fit.df, self.df), p
-        )
-        quantiles = np.array(fit.mean + step)
-        for j, support in enumerate(fit.support):
-            scale, x = self.scale or natural_scale(support), fit.mean[..., j]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                moved = scale.inverse(scale.forward(x) + step[..., j] * scale.slope(x))
-            quantiles[..., j] = np.where((scale.lower < x) & (x < scale.upper), moved, quantiles[..., j])
-        return quantiles
+        df = fit.df if self.df is None else np.full_like(fit.df, self.df)
+        return np.asarray(fit.mean + fit.uncut_sd * compute_t_quantiles(df, p))
 
 
-WALD = Symmetric(identity, np.inf)
+WALD = Symmetric(np.inf)
 """The interval estimate ± normal quantile × standard error (Binette et al. 2022)."""
 
 
@@ -460,3 +407,40 @@ class Anytime:
         best = -lambertw(-(alpha**2) / np.e, -1).real - 1
         u = np.clip(best * n / self.draws, 1e-9, 1e9)
         return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))
+
+
+PATHS = 10_000
+"""Random vectors from which the level of simultaneous intervals is computed, to a standard error of .002."""
+ROUNDING = 1e-12
+"""Standard error below which a component has no error, over its estimate or over 1, whichever is larger."""
+
+
+def draw_paths(cov: FloatArray) -> FloatArray:
+    """Return normal vectors of mean 0 and covariance `cov`, (k, k), the same each time, (PATHS, k)."""
+    value, vector = np.linalg.eigh(np.nan_to_num(cov))
+    # the symmetric root is unique, whereas signs and order of eigenvectors differ between processors
+    root = vector * np.sqrt(np.maximum(value, 0)) @ vector.T
+    # a seed of its own, so that a table is the same each time
+    return np.asarray(np.random.default_rng(0).standard_normal((PATHS, len(root))) @ root)
+
+
+def simultaneous_level(result: Estimates, level: float) -> float:
+    """Return the pointwise level at which all intervals cover together at `level`: the sup-t band.
+
+    It is 2 Φ(c) - 1, with c the quantile of the largest of |z_1|, ..., |z_k|, correlated as the components.
+
+    References
+    ----------
+    Montiel Olea and Plagborg-Møller (2019), Journal of Applied Econometrics 34, 1-17.
+    """
+    check_level(level)
+    cov = np.atleast_2d(result.cov)
+    sd = np.sqrt(np.maximum(np.nan_to_num(np.diagonal(cov)), 0))
+    scale = np.maximum(np.abs(np.nan_to_num(result.estimate)), 1)
+    some = np.flatnonzero(sd > ROUNDING * scale)
+    if len(some) < 2:
+        return level
+    sd = sd[some]
+    z = draw_paths(cov[np.ix_(some, some)] / np.outer(sd, sd))
+    c = np.quantile(np.abs(z).max(axis=1), level)
+    return float(max(level, 2 * ndtr(c) - 1))

@@ -81,12 +81,10 @@ class Totals(Nearest):
         return values
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
-        J = np.zeros((len(metrics), len(self.names)))
+        """Return first derivatives of metrics by the totals, (..., metrics, k); NaN for one that is 0/0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            for formula, j, place in self._group_by_formula(metrics):
-                J[j[:, None], place] = gradient(formula, self.mean[place].T).T
-        J[~np.isfinite(J).all(axis=1)] = np.nan
+            J = self._linearise(metrics, correct=False)[1]
+        J[~np.isfinite(J).all(axis=-1)] = np.nan
         return J
 
     def _group_by_formula(
@@ -127,10 +125,12 @@ class Totals(Nearest):
         J[empty] = np.nan
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
+        for end in np.transpose(support):  # an end of the range, for what is there up to rounding
+            mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
         in_error = np.array([(metric.clusters_in_error, 1.0) for metric in metrics])
         return Estimates(
             names=names,
-            mean=_snap_to_ends(mean, support),
+            mean=mean,
             cov=compute_covariance(J, self.cov),
             df=df,
             support=support,
@@ -209,13 +209,6 @@ def evaluate_draws(metrics: MetricLike, names: tuple[str, ...], totals: FloatArr
     if all(draws.reasons):
         raise NotIdentified(describe_reasons(draws))
     return draws
-
-
-def _snap_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
-    """Return metrics, (..., k), with the end of their range for those that are there up to rounding."""
-    for end in np.transpose(support):
-        mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
-    return mean
 
 
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:

@@ -35,7 +35,7 @@ from .axes import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..engine.several_engines import SideBySide
+    from ..engine.named import SideBySide
 
 
 class OfEstimates(Protocol):

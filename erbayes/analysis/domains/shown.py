@@ -14,8 +14,7 @@ from ...design.sample import Sample
 from ...engine.fitted import columns_of, fit_sample
 from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.estimates import EMPTY, Estimates
-from ...metrics.intervals import Kind
-from ...metrics.simultaneous import simultaneous_level
+from ...metrics.intervals import Kind, simultaneous_level
 
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.

@@ -31,11 +31,9 @@ from ...labels.annotators.decisions import Decisions, class_additions, impute
 from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
 from ...large.sources import lies_elsewhere
 from ...metrics.estimates import Estimates
-from ...metrics.moves import Moves
-from ...metrics.quantiles import compute_t_quantiles
 from ...metrics.sentences import choose_quoted
 from ...metrics.tables import Pictured
-from ...metrics.unseen import UNSETTLED, Unseen, map_components
+from ...metrics.unseen import UNSETTLED, Moves, Unseen, compute_t_quantiles, map_components
 
 SPURIOUS = 0.2
 """Share of the stated additions for which labels have no piece, from which an alarm is raised."""
