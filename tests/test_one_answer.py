@@ -4,10 +4,12 @@ import json
 import re
 import warnings
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_folder import fill
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -15,7 +17,8 @@ from erbayes import metrics as m
 from erbayes._internal.errors import Grade
 from erbayes.analysis import domains
 from erbayes.cli import app
-from erbayes.labels import Annotator
+from erbayes.labels import Annotator, read_labels
+from erbayes.labels.drawing.folder import read_folder
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -35,13 +38,20 @@ OF_ENTITIES = "heavy tail"
 
 
 @cache
-def case(name):
-    """A prediction, another one, labels of the drawn entities, the draws, and the design."""
+def population(name):
+    """The truth and a prediction."""
     law, errors, records = WORLDS[name]
-    world, rng = sim.simulate(law, sim.Chain(errors), records, 7), np.random.default_rng(3)
+    world = sim.simulate(law, sim.Chain(errors), records, 7)
     true, pred = (codes.astype(str).rename(index=str) for codes in (world.true, world.pred))
     if name == "capped":  # at 20 records
         pred += "-" + (true.groupby(true).cumcount() // 20).astype(str)
+    return true, pred
+
+
+@cache
+def case(name):
+    """A prediction, another one, labels of the drawn entities, the draws, and the design."""
+    (true, pred), rng = population(name), np.random.default_rng(3)
     if name == OF_ENTITIES:
         drawn, design = rng.choice(true.unique(), 100, replace=False).tolist(), eb.UniformClusters()
     else:
@@ -215,3 +225,76 @@ def test_a_number_of_entities_that_a_second_clustering_does_not_help_is_that_of_
     pd.testing.assert_frame_equal(
         found.table().loc[truth, COLUMNS], wanted(name).loc[truth, COLUMNS], rtol=1e-9
     )
+
+
+def ask(*call):
+    done = CliRunner().invoke(app, [str(argument) for argument in call])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module", params=[name for name in WORLDS if name != OF_ENTITIES])
+def unresolved(request, tmp_path_factory):
+    """A folder of draws, one of which nobody can tell, with its labels, its design, and the numbers of these."""
+    (true, pred), path = population(request.param), tmp_path_factory.mktemp("drawn")
+    pred.rename_axis("record").rename("cluster").to_csv(path / "p.csv")
+    ask("draw", path / "p.csv", "--design", "uniform-records", "--n", 60, "--seed", 3, "--output", path / "f")
+
+    def leave_one(annotator, sheet):
+        here = sheet["task"] == "2"
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[~here | (sheet["role"] != "")]
+
+    fill(read_folder(path / "f"), true, change=leave_one)
+    labels = read_labels(path / "f")
+    assert len(labels.unresolved) == 1
+    typed, design = labels.labels, labels.design()
+    assert isinstance(design, eb.design.Responding) and design.unresolved > 0
+    sample = eb.Sample(eb.measure(pred, typed), design)
+    table = quiet(eb.estimate, pred, typed, design, METRICS).table()
+    return SimpleNamespace(path=path, pred=pred, typed=typed, design=design, sample=sample, table=table)
+
+
+def ask_folder(at, *more):
+    call = ["estimate", at.path / "p.csv", at.path / "f", "-m", ",".join(m.name for m in METRICS), *more]
+    said = json.loads(ask(*call, "--format", "json"))
+    return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
+
+
+def compare_unresolved(at):
+    other = at.pred.mask(np.arange(len(at.pred)) % 20 == 0, [f"alone {i}" for i in range(len(at.pred))])
+    return quiet(eb.compare, {"a": at.pred, "b": other}, at.typed, at.design, METRICS)
+
+
+OF_UNRESOLVED = {
+    "a sample": lambda at: quiet(eb.estimate, at.sample, metrics=METRICS).table(),
+    "the folder in the shell": ask_folder,
+    "the folder, scanned": lambda at: ask_folder(at, "--memory-limit", "100MB"),
+    "a file": lambda at: quiet(eb.estimate, at.path / "p.csv", at.typed, at.design, METRICS).table(),
+    "one group of all": lambda at: (
+        domains.by_domain(at.sample, pd.Series("all", at.pred.index, name="g"), METRICS, prediction=at.pred)
+        .table()
+        .set_index("metric")
+    ),
+    "a level of a comparison": lambda at: take_level(compare_unresolved(at)),
+    "side by side": lambda at: (
+        eb.side_by_side(at.sample, METRICS, engines=["closed form"]).table().set_index("metric")
+    ),
+    "another order": lambda at: quiet(
+        eb.estimate, at.pred.sample(frac=1, random_state=1), at.typed[::-1], at.design, METRICS
+    ).table(),
+}
+
+
+@pytest.mark.parametrize("door", OF_UNRESOLVED)
+def test_one_unresolved_draw_has_one_answer_at_every_door(unresolved, door):
+    found, table = OF_UNRESOLVED[door](unresolved), unresolved.table
+    pd.testing.assert_frame_equal(
+        found.loc[table.index, COLUMNS], table[COLUMNS], rtol=1e-11, check_dtype=False, check_names=False
+    )
+
+
+def test_one_unresolved_draw_leaves_bootstraps_their_estimates(unresolved):
+    boot = quiet(eb.estimate, unresolved.sample, metrics=METRICS, engine="bootstrap", rng=1).table()
+    np.testing.assert_array_equal(boot["estimate"], unresolved.table["estimate"])
