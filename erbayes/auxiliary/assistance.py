@@ -30,7 +30,6 @@ from ..engine.fitted import columns_of
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates, stacked
 from ..units.measuring import measure, read_framed
-from ..units.units import Units
 from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
 from .second import Second, refuse_elsewhere
 
@@ -186,7 +185,10 @@ def _make_control(linearised: Linearised, second: Second, position: IntArray) ->
     """Return metrics with a second clustering as the truth, whose units at `position` are of the sample."""
     units = second.units.take(position)
     itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
-    reasons = [itself or _explain_no_sum(metric, units) for metric in linearised.metrics]
+    reasons = []
+    for metric in linearised.metrics:
+        no_sums = [c.name for c in columns_of([metric])[0] if not c.identified(units)]
+        reasons.append(itself or (f"{head(no_sums)} is no sum over records" if no_sums else ""))
     able = tuple(metric for metric, why in zip(linearised.metrics, reasons, strict=True) if not why)
     control = None
     # every metric is 0/0 with the second clustering as the truth
@@ -195,13 +197,6 @@ def _make_control(linearised: Linearised, second: Second, position: IntArray) ->
     known = partial(second.reference, position=position)
     changes = second.changes(linearised.sample)
     return ControlMetrics.of(linearised, second.name, reasons, control, known, changes)
-
-
-def _explain_no_sum(metric: Metric, units: Units) -> str:
-    """Return why a metric is no function of sums over records; "" if it is one."""
-    counted, _ = columns_of([metric])
-    no_sums = [c.name for c in counted if not c.identified(units)]
-    return f"{head(no_sums)} is no sum over records" if no_sums else ""
 
 
 def assisted(

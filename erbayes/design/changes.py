@@ -112,19 +112,15 @@ class FrozenWeights:
         refuse_cases(single, said, "", remedies.MISSING)
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
         never = expansion.unreached
-        if never is not None and not _is_same(units, self.drawn_from):
+        then = self.drawn_from
+        same = units.known is not None and units.known.equals(then.known)
+        same = same and np.array_equal(units.n, then.n) and np.array_equal(units.m, then.m)
+        if never is not None and not same:
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
             never = make_unreached(sizes, units)
         unit, order = position[expansion.unit], position[expansion.order]
         return replace(expansion, unit=unit, order=order, unreached=never)
-
-
-def _is_same(units: Units, others: Units) -> bool:
-    """Return whether two predictions are equal, as far as their sizes and the labelled units show."""
-    if units.known is None or not units.known.equals(others.known):
-        return False
-    return np.array_equal(units.n, others.n) and np.array_equal(units.m, others.m)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

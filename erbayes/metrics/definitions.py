@@ -238,15 +238,12 @@ class Metrics(tuple[Metric, ...]):
         return self.name or super().__repr__()
 
 
-def _read_words() -> dict[str, tuple[Group, str, str]]:
-    """Return the group, the source and the meaning of metrics by name, from the rows of definitions.csv."""
-    text = Path(__file__).with_name("definitions.csv").read_text(encoding="utf-8")
-    rows = DictReader(StringIO(text))
-    return {row["metric"]: (Group[row["group"]], row["source"], row["meaning"]) for row in rows}
-
-
 # words stand in a table of their own, so that formulas can be read below each other
-WORDS = _read_words()
+WORDS = {
+    row["metric"]: (Group[row["group"]], row["source"], row["meaning"])
+    for row in DictReader(StringIO(Path(__file__).with_name("definitions.csv").read_text(encoding="utf-8")))
+}
+"""Group, source and meaning of metrics, by name."""
 
 
 def _make_metric(
@@ -284,13 +281,6 @@ def _make_muc(name: str, clusters: u.Column) -> Metric:
     return _make_metric(name, (u.RECORDS, u.PIECES, clusters), lambda r, b, k: (r - b) / (r - k), size)
 
 
-def _describe_harmonic(first: str, second: str, weight: float) -> str:
-    """Return the meaning of a harmonic mean in which the second part has a weight."""
-    if weight == 1:
-        return f"The harmonic mean of {first} and {second}: high only if both are high."
-    return f"The harmonic mean of {first} and {second}, in which {second} weighs {weight:g} times as much."
-
-
 N = u.Known(u.RECORDS)
 EVERYONE = u.Known(u.RECORDS, everyone=True)
 PREDICTED = u.Known(u.PREDICTED_LINKS)
@@ -315,7 +305,10 @@ def _make_f(
     """Return the weighted harmonic mean of precision a/c and recall a/b, from columns of a, b and c."""
     _need_finite("beta", beta, f"{of}_f")
     b2, (_, true, predicted) = beta**2, columns
-    meaning = _describe_harmonic(f"{of} precision", f"{of} recall", b2)
+    weighs = (
+        ": high only if both are high" if b2 == 1 else f", in which {of} recall weighs {b2:g} times as much"
+    )
+    meaning = f"The harmonic mean of {of} precision and {of} recall{weighs}."
     size = ((true, b2), (predicted, 1.0))
 
     def formula(a: Value, b: Value, c: Value) -> Value:
