@@ -29,7 +29,7 @@ from ..metrics.definitions import (
     pairwise_recall,
 )
 from ..metrics.estimates import Estimates, stacked
-from ..metrics.unseen import Moves, Unseen, round_outward
+from ..metrics.unseen import NOTABLE, Moves, Unseen, round_outward
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
@@ -152,20 +152,23 @@ def _measure_unreached(
             records[at] = float((2 * alone / np.maximum(size - 1, 1)).sum() / known[0].total(RECORDS))
     change = common / links[1] - common / links[0] if common else 0.0
     averaged = np.array([-1 if m.averaged is None else m.averaged for m in first.draws.metrics])
-    levels = np.maximum(first.fit.unseen.unreached_share, second.fit.unseen.unreached_share)
+    of_level = [side.fit.unseen.unreached_share for side in sides]
+    # of clusters that no draw touches, since what draws underrepresent is in no clusters that could be named
+    limits = [np.minimum(x, share) * (share > NOTABLE) for x, share in zip(of_level, found, strict=True)]
+    bound = np.maximum(*limits)
     x, y = first.fit.mean, second.fit.mean
     right = (x + y) / 2 if change > 0 else 1 - (x + y) / 2
     down = weights[0] * (1 - x), weights[1] * y, abs(change) * right
     up = weights[0] * x, weights[1] * (1 - y), abs(change) * (1 - right)
     none, of_each = np.zeros_like(x), np.array([weights, weights, records])[averaged]  # (k, 2)
-    down_of_truth = of_each[:, 0], levels * np.maximum(y - x, 0.0), none
-    up_of_truth = of_each[:, 1], levels * np.maximum(x - y, 0.0), none
+    down_of_truth = of_each[:, 0], bound * np.maximum(y - x, 0.0), none
+    up_of_truth = of_each[:, 1], bound * np.maximum(x - y, 0.0), none
     predicted, truth = (
         np.stack([np.stack(part, axis=-1) for part in both], axis=1)
         for both in ((down, up), (down_of_truth, up_of_truth))
     )
-    is_predicted, is_truth = (averaged == 0) & (levels > 0), (averaged > 0) & (levels > 0)
-    share = np.where(is_predicted, max(*weights, abs(change)), np.where(is_truth, levels, 0.0))
+    is_predicted, is_truth = (averaged == 0) & (np.maximum(*of_level) > 0), (averaged > 0) & (bound > 0)
+    share = np.where(is_predicted, max(*weights, abs(change)), np.where(is_truth, bound, 0.0))
     parts = np.where(is_predicted[:, None, None], predicted, truth * is_truth[:, None, None])
     return share, {"parts": parts, "at_most": is_truth.astype(float)}
 
