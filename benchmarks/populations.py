@@ -29,7 +29,6 @@ from erbayes.study.populations import (
     Merges,
     Misattribution,
     Population,
-    RareErrors,
     Splits,
     Zeta,
     customers,
@@ -39,10 +38,10 @@ from erbayes.study.populations import (
 from erbayes.study.populations.synthetic import (
     EntitySizes,
     Mechanism,
-    draw_clusters,
     draw_from,
     measure_clusters,
     number_compactly,
+    require,
 )
 from erbayes.units import Units
 
@@ -146,6 +145,40 @@ class PitmanYor:
         while not np.array_equal(table, above := table[table]):
             table = above
         return np.bincount(table, minlength=records)[opens]
+
+
+def draw_clusters(number: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
+    """Draw distinct clusters, in random order."""
+    require(number <= clusters, f"{what} needs {number} entities, but there are {clusters}")
+    return rng.choice(clusters, number, replace=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RareErrors:
+    """Errors so rare that most samples of a few hundred draws miss them: some pairs of merged entities.
+
+    `entities` entities are drawn uniformly and merged in pairs. All others are predicted exactly. Recall
+    stays 1, and precision loses the links between the merged entities:
+
+        R = 1,  1 - P ≈ ½ entities s̄² / |T|
+
+    Parameters
+    ----------
+    entities : int
+        Number of merged entities: even, 0 or more.
+    """
+
+    entities: int
+
+    def __post_init__(self) -> None:
+        number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        clusters = len(measure_clusters(codes))
+        picked = draw_clusters(self.entities, clusters, "RareErrors", rng)
+        merged = np.arange(clusters)
+        merged[picked[::2]] = picked[1::2]
+        return number_compactly(merged[codes])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from populations import Homonyms, NegativeBinomial, PitmanYor, SizeDependent
+from populations import Homonyms, NegativeBinomial, PitmanYor, RareErrors, SizeDependent
 
 import erbayes as eb
 from erbayes import labels as labelling
@@ -254,7 +254,7 @@ REFUSED = {
             (NegativeBinomial, ("x", 1), "mean of NegativeBinomial"), (PitmanYor, ("x",), "strength of PitmanYor"),
             (Homonyms, ("x", 2), "lumps of Homonyms"), (Homonyms, (1, "x"), "size of Homonyms"),
             (SizeDependent, ("x", 1), "base of SizeDependent"), (SizeDependent, (1, "x"), "slope of SizeDependent"),
-            (simulate.RareErrors, ("x",), "entities of RareErrors"),
+            (RareErrors, ("x",), "entities of RareErrors"),
         )
     },
     "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),

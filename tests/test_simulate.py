@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from populations import Homonyms, NegativeBinomial, PitmanYor, SizeDependent
+from populations import Homonyms, NegativeBinomial, PitmanYor, RareErrors, SizeDependent
 from scipy.stats import chisquare
 
 import erbayes as eb
@@ -52,15 +52,15 @@ MECHANISMS = [
     Homonyms(2, 5),
     Homonyms(2, 5, 0.5),
     SizeDependent(-2.0, 0.5),
-    sim.RareErrors(4),
+    RareErrors(4),
     sim.Chain((sim.Splits(0.5), sim.Merges(0.3))),
 ]
 PERFECT = [
     sim.Misattribution(0.0), sim.Splits(0.0), sim.Merges(0.0), Homonyms(0, 5), Homonyms(2, 5, 0.0),
-    SizeDependent(-np.inf, 0.0), sim.RareErrors(0), sim.Chain(()),
+    SizeDependent(-np.inf, 0.0), RareErrors(0), sim.Chain(()),
 ]  # fmt: skip
 REFINE = [sim.Splits(0.5), SizeDependent(-1.0, 0.5)]
-COARSEN = [sim.Merges(0.5), Homonyms(3, 4), sim.RareErrors(6)]
+COARSEN = [sim.Merges(0.5), Homonyms(3, 4), RareErrors(6)]
 
 
 def rng(seed=1):
@@ -327,7 +327,7 @@ def test_size_dependent_expected_links_by_size():
 
 
 def test_rare_errors_are_exactly_as_many():
-    found = sim.simulate(sim.Zeta(2.0, largest=30), sim.RareErrors(12), 3000, rng())
+    found = sim.simulate(sim.Zeta(2.0, largest=30), RareErrors(12), 3000, rng())
     K = len(found.units)
     assert found.value(m.cluster_recall) == pytest.approx(1 - 12 / K, rel=1e-12)
     assert found.value(m.splits) == 6
@@ -411,8 +411,8 @@ def test_populations_that_do_not_fit():
         (lambda: Homonyms(1, 2, 1.5), "share of Homonyms"),
         (lambda: SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
         (lambda: SizeDependent(0.0, np.inf), "slope of SizeDependent"),
-        (lambda: sim.RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
-        (lambda: sim.RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
+        (lambda: RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
+        (lambda: RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
         (lambda: Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ E R, the mean of R over random errors.
 
 from ...datasets import customers
 from .simulated import Population, population, simulate
-from .synthetic import Chain, Empirical, LogNormal, Merges, Misattribution, RareErrors, Splits, Zeta
+from .synthetic import Chain, Empirical, LogNormal, Merges, Misattribution, Splits, Zeta
 
 __all__ = [
     "Chain",
@@ -21,7 +21,6 @@ __all__ = [
     "Merges",
     "Misattribution",
     "Population",
-    "RareErrors",
     "Splits",
     "Zeta",
     "customers",

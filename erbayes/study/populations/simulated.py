@@ -154,8 +154,8 @@ def simulate(sizes: EntitySizes, errors: Mechanism, records: int, rng: Seed = No
     Examples
     --------
     >>> from erbayes import metrics
-    >>> from erbayes.study.populations import RareErrors, Zeta
-    >>> everyone = simulate(Zeta(2.5), RareErrors(10), 2000, np.random.default_rng(1))
+    >>> from erbayes.study.populations import Merges, Zeta
+    >>> everyone = simulate(Zeta(2.5), Merges(0.005), 2000, np.random.default_rng(1))
     >>> everyone.value(metrics.pairwise_recall), everyone.value(metrics.splits)
     (1.0, 5.0)
     """

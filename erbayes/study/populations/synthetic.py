@@ -167,12 +167,6 @@ def number_compactly(codes: IntArray) -> IntArray:
     return np.asarray((np.cumsum(used) - 1)[codes])
 
 
-def draw_clusters(number: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
-    """Draw distinct clusters, in random order."""
-    require(number <= clusters, f"{what} needs {number} entities, but there are {clusters}")
-    return rng.choice(clusters, number, replace=False)
-
-
 @dataclass(frozen=True, slots=True)
 class _Rate:
     """A mechanism that has one parameter, a share in [0, 1]."""
@@ -254,6 +248,8 @@ class Merges(_Rate):
 
         P ≈ |T|/(|T| + rate K s̄²)
 
+    At rates of some per thousand, most samples of a few hundred draws miss all errors.
+
     Parameters
     ----------
     rate : float in [0, 1]
@@ -274,39 +270,6 @@ class Merges(_Rate):
 
 
 @dataclass(frozen=True, slots=True)
-class RareErrors:
-    """Errors so rare that most samples of a few hundred draws miss them: some pairs of merged entities.
-
-    `entities` entities are drawn uniformly and merged in pairs. All others are predicted exactly. Recall
-    stays 1, and precision loses the links between the merged entities:
-
-        R = 1,  1 - P ≈ ½ entities s̄² / |T|
-
-    Parameters
-    ----------
-    entities : int
-        Number of merged entities: even, 0 or more.
-
-    Examples
-    --------
-    >>> np.bincount(RareErrors(2).apply(np.array([0, 1, 1]), np.random.default_rng(1)))
-    array([3])
-    """
-
-    entities: int
-
-    def __post_init__(self) -> None:
-        number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        clusters = len(measure_clusters(codes))
-        picked = draw_clusters(self.entities, clusters, "RareErrors", rng)
-        merged = np.arange(clusters)
-        merged[picked[::2]] = picked[1::2]
-        return number_compactly(merged[codes])
-
-
-@dataclass(frozen=True, slots=True)
 class Chain:
     """Mechanisms one after another: each changes the clusters that the one before it made.
 
@@ -314,7 +277,7 @@ class Chain:
 
     Examples
     --------
-    >>> noise = Chain((Splits(1.0), RareErrors(2)))
+    >>> noise = Chain((Splits(1.0), Merges(0.4)))
     >>> np.sort(np.bincount(noise.apply(np.array([0, 0, 1]), np.random.default_rng(1))))
     array([1, 2])
     """
