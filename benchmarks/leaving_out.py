@@ -49,12 +49,16 @@ def refitted(fit: bayes.Fit, unit: int, rng: int) -> float:
     one = SampledEntities(
         size,
         all_entities.links[at],
-        all_entities.foreign[at],
         all_entities.draws[at],
         rest.evidence.grid.bin(size),
     )
     by_factor = factors(one, rest.evidence.data, rest.by_size).values()
     terms = [factor.log_density().sum(axis=-1) for factor in by_factor]
+    mates = fit.evidence.mates
+    own = mates.entity == unit
+    q = np.clip(rest.by_size["mates_right"][..., rest.evidence.grid.bin(mates.size[own])], 1e-300, 1 - 1e-15)
+    y = mates.right[own]
+    terms.append((mates.weight[own] * (y * np.log(q) + (1 - y) * np.log1p(-q))).sum(axis=-1))
     log_density = np.sum(terms, axis=0).ravel()
     return float(logsumexp(log_density) - np.log(len(log_density)))
 
@@ -63,14 +67,13 @@ def compared(fit: bayes.Fit) -> pd.DataFrame:
     """PSIS-LOO and exact refits of the largest entities of a sample."""
     entities = fit.evidence.entities
     loo = az.loo(fit.tree, pointwise=True)
-    common = entities.links + entities.foreign / 2
     rows = []
     for unit in np.argsort(-entities.size, kind="stable")[:LARGEST]:
         approximate, exact = float(loo.elpd_i[unit]), refitted(fit, int(unit), 1)
         rows.append(
             {
                 "records": f"{entities.size[unit]:.0f}",
-                "share of |P|": float(common[unit] / fit.evidence.predicted_links),
+                "share of |P|": float(entities.links[unit] / fit.evidence.predicted_links),
                 "k": float(loo.pareto_k[unit]),
                 "PSIS-LOO": approximate,
                 "refit": exact,

@@ -2,8 +2,8 @@
 
     python benchmarks/simulation_calibration.py [SIMULATIONS]
 
-Parameters of each part are drawn from its prior, with its candidate models by their weights, and a sample of
-100 entities from the model with these parameters. The share of posterior draws below the truth is then
+Parameters of each part are drawn from its prior, and a sample of 100 entities from the model with these
+parameters. The share of posterior draws below the truth is then
 uniform, if fits are right. The picture has the distance of its distribution from the uniform one, with
 p-values of tests of uniformity. Writes docs/images/simulated-ranks.png; 300 simulations take two minutes.
 """
@@ -19,8 +19,7 @@ from pytensor.compile.mode import Mode
 import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.model_average import as_average, compile_part, draw_parts, mix_draws
-from erbayes.bayes.programs import own_model
+from erbayes.bayes.programs import CompiledPart, own_model
 from erbayes.study import populations as simulate
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "simulated-ranks.png"
@@ -29,8 +28,7 @@ OBSERVED = {
     "drawn_sizes": "drawn",
     "broken_entities": "intact",
     "kept_shares": "shares",
-    "met_entities": "met",
-    "intrusion_counts": "intrusions",
+    "right_mates": "right",
 }
 """Data of a part by the observed variables of its model."""
 
@@ -50,7 +48,7 @@ def changed(data, observed):
     new = {}
     for name, values in observed.items():
         place = OBSERVED[name]
-        where = {"drawn": slice(None), "intrusions": data["sampled_doublings"]}.get(place, data["sampled"])
+        where = slice(None) if place in ("drawn", "right") else data["sampled"]
         new[place] = np.zeros_like(data[place])
         new[place][where] = values
     if "intact" in new:
@@ -58,16 +56,15 @@ def changed(data, observed):
         new["intact"] = data["several"] - new["intact"]
         if not broken:
             new |= {"broken": 0 * data["broken"], "shares": 0 * data["shares"]}
-    if "met" in new and not new["met"].any():
-        new |= {"met_by_doubling": 0 * data["met_by_doubling"], "intrusions": 0 * data["intrusions"]}
     return data | new
 
 
 def quantities(by_size, size):
-    """Return what is ranked: quantities of entities of 6 and of 40 records, and the links of all."""
-    found, at = {}, {s: np.searchsorted(size, s) for s in (6, 40)}
-    for name, title in (("kept", "links kept"), ("met", "chance to meet"), ("foreign", "foreign records")):
+    """Return what is ranked: quantities of entities and of clusters of some sizes, and the links of all."""
+    found = {}
+    for name, title, sizes in (("kept", "links kept", (6, 40)), ("mates_right", "right mates", (2, 6, 20))):
         if name in by_size:
+            at = {s: np.searchsorted(size, s) for s in sizes}
             found |= {f"{title}, size {s}": by_size[name][..., j] for s, j in at.items()}
     if "entities" in by_size:
         M = by_size["entities"]
@@ -75,39 +72,32 @@ def quantities(by_size, size):
     return found
 
 
-def shares_below(place, part, evidence, simulations, rng):
+def shares_below(part, evidence, simulations, rng):
     """Return the share of posterior draws below the truth, for each quantity, (simulations,)."""
     data, size, found = evidence.data, evidence.grid.size, {}
-    candidates = list(as_average(part).models.values())
-    which = rng.multinomial(simulations, [*as_average(part).probability.values()])
-    for candidate, number in zip(candidates, which, strict=True):
-        if not number:
-            continue
-        model, by_size = own_model(candidate, data)
-        by_size.pop("log_flawless", None)
-        seen = [v.name for v in model.observed_RVs]
-        values = [*by_size.values(), *(model[v] for v in seen)]
-        drawn = pm.draw(values, number, random_seed=rng, mode=Mode("py", None))
-        drawn = [np.asarray(v)[None] if number == 1 else v for v in drawn]
-        truth = quantities(dict(zip(by_size, drawn, strict=False)), size)
-        for i in range(number):
-            observed = {name: v[i] for name, v in zip(seen, drawn[len(by_size) :], strict=True)}
-            compiled = compile_part(part, changed(data, observed))
-            of_models = draw_parts({place: compiled}, DRAWS, 1, rng)[place]
-            posterior = quantities(mix_draws(place, compiled, of_models, rng).by_size, size)
-            for name, draws in posterior.items():
-                below, ties = (draws < truth[name][i]).sum(), (draws == truth[name][i]).sum()
-                # between 0 and 1, and uniform among equal values
-                rank = below + (ties + 1) * rng.random()
-                found.setdefault(name, []).append(rank / (DRAWS + 1))
+    model, by_size = own_model(part, data)
+    by_size.pop("log_flawless", None)
+    seen = [v.name for v in model.observed_RVs]
+    values = [*by_size.values(), *(model[v] for v in seen)]
+    drawn = pm.draw(values, simulations, random_seed=rng, mode=Mode("py", None))
+    truth = quantities(dict(zip(by_size, drawn, strict=False)), size)
+    for i in range(simulations):
+        observed = {name: v[i] for name, v in zip(seen, drawn[len(by_size) :], strict=True)}
+        compiled = CompiledPart.of(part, changed(data, observed))
+        posterior = quantities(compiled.evaluated(compiled.sampled(DRAWS, 1, rng)).by_size, size)
+        for name, draws in posterior.items():
+            below, ties = (draws < truth[name][i]).sum(), (draws == truth[name][i]).sum()
+            # between 0 and 1, and uniform among equal values
+            rank = below + (ties + 1) * rng.random()
+            found.setdefault(name, []).append(rank / (DRAWS + 1))
     return {name: np.array(v) for name, v in found.items()}
 
 
 def main(simulations=300):
     """Draw the picture, and print the share of ranks in the middle 90 %."""
     evidence, rng, found = evidence_of_a_sample(), np.random.default_rng(1), {}
-    for place, part in bayes.SizeModel().tied.items():
-        found |= shares_below(place, part, evidence, simulations, rng)
+    for part in bayes.SizeModel().tied.values():
+        found |= shares_below(part, evidence, simulations, rng)
     for name, share in found.items():
         print(
             f"{name}: {np.mean(np.abs(share - 0.5) < 0.45):.3f} in the middle 90 %, mean {share.mean():.3f}"

@@ -16,7 +16,7 @@ from erbayes import metrics as m
 from erbayes.bayes import engine, programs
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.programs import CompiledPart
+from erbayes.bayes.programs import CompiledPart, ParameterDraws
 from erbayes.engine.named import Advised
 from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
@@ -32,11 +32,11 @@ def by_numba():
     return programs._BY_NUMBA.get()
 
 
-@pytest.mark.parametrize("part", [Sizes(bayes.LogNormalSizes()), bayes.Retention(), bayes.Leakage()])
+@pytest.mark.parametrize("part", [Sizes(bayes.LogNormalSizes()), bayes.Retention(), bayes.Mates()])
 def test_numba_has_the_densities_and_quantities_of_numpy(part):
     compiled = CompiledPart.of(part, Evidence.of(sample("clusters")).data)
     theta = compiled.start + 0.3 * np.random.default_rng(1).standard_normal((50, len(compiled.start)))
-    drawn = compiled.drawn(theta[None], 0.0, np.random.default_rng(1), khat=0.0)
+    drawn = ParameterDraws(theta[None], np.zeros((1, 50), dtype=np.int64))
     plain, quantities = compiled.log_densities(theta), compiled.evaluated(drawn)
     with bayes.compiled():
         assert compiled.log_densities(theta) == pytest.approx(plain, rel=1e-9)

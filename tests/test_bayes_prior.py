@@ -51,26 +51,29 @@ def recall_by_hand(shape):
 
 
 def test_certain_priors_give_the_recall_of_their_formulas():
-    model = bayes.SizeModel(SMOOTH, bayes.Retention(**RETENTION), leakage=None)
+    model = bayes.SizeModel(SMOOTH, bayes.Retention(**RETENTION), bayes.Mates(all_right=1 - 1e-12))
     found = bayes.prior(PREDICTION, model, [P, R], draws=2000, rng=1)
     assert found.values.shape == (1, 2000, 2), "all have true links"
-    # without leakage every predicted link is right
     assert found[P].lower == found[P].upper == 1
     assert found[R].estimate == pytest.approx(recall_by_hand(-0.7), abs=0.01)
     assert found[R].sd < 0.08, "chance alone, of which giants break"
 
 
-def test_laws_have_their_prior_probabilities():
-    """Two laws so far apart that the known number of links weighs both alike: sizes differ from it in neither."""
-    often = bayes.Retention(**RETENTION | {"break_level": exactly(0.6)})
-    laws = bayes.ModelAverage(
-        {"seldom": bayes.Retention(**RETENTION), "often": often}, {"seldom": 3, "often": 1}
-    )
-    middle = (recall_by_hand(-0.7) + recall_by_hand(0.6)) / 2
-    # a free slope of sizes lets either law have the known number of predicted links
-    free = bayes.PredictionInformed(larger_share=exactly(-30.0))
-    found = bayes.prior(PREDICTION, bayes.SizeModel(free, laws, leakage=None), [R], draws=4000, rng=2)
-    assert np.mean(found.flat[:, 0] > middle) == pytest.approx(0.75, abs=0.15)
+def test_precision_is_that_of_the_known_clusters():
+    """Σ L_m q(m) / Σ L_m and Σ N_m (1 + (m - 1) q(m))/m / N, by clusters one by one."""
+    stiff = {"amplitude": 1e-6, "slope": bayes.StudentTPrior(-0.5, 1e-6), "all_right": 0.0}
+    mates = bayes.Mates(exactly(1.0), **stiff)
+    found = bayes.prior(PREDICTION, bayes.SizeModel(mates=mates), [P, m.b3_precision], draws=4000, rng=1)
+    largest = data_of_prediction(histogram(SIZES))["cluster_x"]
+    right, links, b3 = 0.0, 0.0, 0.0
+    for size in SIZES:
+        at = data_of_prediction(histogram(SIZES))["size"]
+        x = np.log2(at[at <= size][-1] if size < 8 else at[np.argmin(abs(at - size))])
+        q = expit(1.0 - 0.5 * (x - largest.mean()))
+        right, links = right + size * (size - 1) / 2 * q, links + size * (size - 1) / 2
+        b3 += 1 + (size - 1) * q
+    assert found[P].estimate == pytest.approx(right / links, abs=0.01)
+    assert found["b3-precision"].estimate == pytest.approx(b3 / SIZES.sum(), abs=0.01)
 
 
 def test_draws_of_the_default_are_wide_and_repeatable():
@@ -91,16 +94,17 @@ def test_a_fit_of_one_draw_is_near_the_prior():
     np.testing.assert_allclose(fit.apply([P, R]).estimate, before.estimate, atol=0.2)
 
 
-def test_a_model_without_leakage_fits():
-    """No foreign record is met, so that every predicted link is right."""
+def test_a_model_in_which_all_mates_are_right_fits():
     drawn = [1500, 1700, 1800]
     sample = eb.Sample(eb.measure(PREDICTION, PREDICTION[PREDICTION.isin(drawn)]), eb.UniformRecords(drawn))
-    fit = bayes.fast(sample, bayes.SizeModel(leakage=None), draws=200, rng=1)
+    fit = bayes.fast(sample, bayes.SizeModel(mates=bayes.Mates(all_right=1 - 1e-12)), draws=200, rng=1)
     assert fit.apply([P]).interval()[0].tolist() == [1, 1]
 
 
 def test_what_has_no_prior_is_refused():
-    with pytest.raises(eb.NotIdentified, match=r"the prior of '.*' is not drawn, but those of links alone"):
+    with pytest.raises(
+        eb.NotIdentified, match=r"the prior of '.*' is not drawn, but those of links and of B-cubed"
+    ):
         bayes.prior(PREDICTION, metrics="b3-recall", draws=100)
     with pytest.raises(eb.DataError, match="draws must be 50 or more"):
         bayes.prior(PREDICTION, draws=10)
@@ -109,7 +113,7 @@ def test_what_has_no_prior_is_refused():
 
 
 def test_answers_hold_nine_tenths_of_the_prior():
-    model = bayes.elicited(intact=(0.6, 0.95), clean=(0.8, 0.99), in_larger=(0.001, 0.1))
+    model = bayes.elicited(intact=(0.6, 0.95), right=(0.8, 0.99), in_larger=(0.001, 0.1))
     z = np.random.default_rng(1).standard_normal(200_000)
 
     def shares(level, of_normal):
@@ -118,17 +122,13 @@ def test_answers_hold_nine_tenths_of_the_prior():
     def no_error(h):
         return np.exp(-np.exp(h))
 
-    usual, threshold = model.retention.models["usual"], model.retention.models["threshold"]
-    assert usual.break_level == threshold.below.break_level == model.retention.models["uneven"].break_level
     for level, of_normal, answer in (
-        (usual.break_level, no_error, (0.6, 0.95)),
-        (model.leakage.meet_level, no_error, (0.8, 0.99)),
-        (model.sizes.usual.larger_share, expit, (0.001, 0.1)),
+        (model.retention.break_level, no_error, (0.6, 0.95)),
+        (model.mates.level, expit, (0.8, 0.99)),
+        (model.sizes.larger_share, expit, (0.001, 0.1)),
     ):
         found = np.quantile(shares(level, of_normal), [0.05, 0.95])
         np.testing.assert_allclose(found, answer, rtol=0.03)
-    assert model.sizes.models["larger"] == bayes.SIZES.models["larger"]
-    assert model.retention.weights == bayes.RETENTION.weights and model.sizes.weights == bayes.SIZES.weights
     assert bayes.elicited() == bayes.SizeModel()
 
 
@@ -138,11 +138,11 @@ def test_better_answers_are_a_better_prior():
 
     poor, good = (0.05, 0.4), (0.9, 0.99)
     assert medians(intact=poor)[1] < 0.8 < medians(intact=good)[1]
-    assert medians(clean=poor)[0] < 0.97 < medians(clean=good)[0]
+    assert medians(right=poor)[0] < 0.5 < 0.85 < medians(right=good)[0]
     assert medians(in_larger=(0.3, 0.8))[1] < 0.6 < medians(in_larger=(0.0001, 0.001))[1]
 
 
 @pytest.mark.parametrize("answer", [(0.9, 0.6), (0.0, 0.5), (0.5, 1.0), (0.5,), 0.5, (np.nan, 0.5)])
 def test_an_answer_is_two_shares(answer):
-    with pytest.raises(eb.DataError, match="clean must be two shares"):
-        bayes.elicited(clean=answer)
+    with pytest.raises(eb.DataError, match="right must be two shares"):
+        bayes.elicited(right=answer)

@@ -75,8 +75,8 @@ def few_draws(monkeypatch):
 @pytest.fixture
 def counted(monkeypatch):
     """What each fit that is made draws."""
-    made, draw = [], fits.draw_parts
-    monkeypatch.setattr(fits, "draw_parts", lambda *given: made.append(given) or draw(*given))
+    made, join = [], fits.join_and_complete
+    monkeypatch.setattr(fits, "join_and_complete", lambda *given: made.append(given) or join(*given))
     return made
 
 

@@ -15,8 +15,8 @@ from scipy.special import logsumexp
 
 from erbayes import bayes
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.error_models import beta_shares
-from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
+from erbayes.bayes.error_models import asked_mates, beta_shares
+from erbayes.bayes.grid import RANK, SINGLE, SizeGrid, basis
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
 pytestmark = pytest.mark.slow
@@ -225,19 +225,12 @@ def test_bins_partition_all_sizes(top):
     np.testing.assert_array_equal(grid.size, [np.mean(held) for held in members])
     for j, held in enumerate(members):
         assert (grid.bin(np.array(held, dtype=float)) == j).all()
-    assert [int(s).bit_length() - 1 for s in grid.lower] == list(grid.doubling)
 
 
 def test_larger_bins_are_thirds_of_a_doubling_from_eight_on():
     edges = [8 * 2 ** (i / 3) for i in range(1, 9)]
     lower = SizeGrid.up_to(40).lower
     assert lower.tolist() == [*range(1, 9), *map(round, edges)]
-
-
-def test_nearest_intrusion():
-    x = np.random.default_rng(1).lognormal(0, 3, 300)
-    wanted = [min(range(len(INTRUSION)), key=lambda i: abs(np.log(INTRUSION[i] / v))) for v in x]
-    np.testing.assert_array_equal(nearest(INTRUSION, x), wanted)
 
 
 def log_density(make, value):
@@ -310,8 +303,7 @@ SMALL = np.array([1.0, 2.0, 3.0, 10.0, 500.0])
 
 
 def outcome_data():
-    J, intrusion = len(SMALL), np.array([0.5, 1.0, 4.0, 30.0])
-    doubling = np.array([0, 1, 1, 3, 8])
+    J = len(SMALL)
     return {
         "x": np.log2(SMALL),
         "centre": 1.5,
@@ -322,33 +314,20 @@ def outcome_data():
         "intact": np.full(J, 2),
         "broken": np.full(J, 1),
         "shares": np.full((J, 2), -1.0),
-        "entities": np.full(J, 3),
-        "met": np.full(J, 1),
-        "log_exposure": np.array([0.0, 1.0, 0.5, -1.0]),
-        "log_intrusion": np.log2(intrusion) - 3,
-        "intrusion_basis": np.sin(np.arange(4 * RANK)).reshape(4, RANK),
-        "doubling_x": np.arange(9) + 0.5,
-        "in_doubling": doubling,
-        "met_by_doubling": np.ones(9, dtype=int),
-        "intrusions": np.eye(9, 4, dtype=int),
-        "intrusion_value": intrusion,
         "sampled": np.arange(J),
-        "sampled_doublings": np.arange(9),
+        "cluster_x": np.log2(SMALL),
+        "cluster_basis": np.sin(np.arange(J * RANK)).reshape(J, RANK),
+        "cluster_centre": 0.8,
+        "asked": np.array([0.0, 2.5, 3.0, 0.7, 0.0]),
+        "right": np.array([0.0, 2.5, 1.2, 0.7, 0.0]),
     }
 
 
 def outcome(part, values):
     d = outcome_data()
-    tilts = ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt")
+    tilts = ("break_tilt", "share_tilt", "mates_tilt")
     dims = {f"{n}_basis": range(RANK) for n in tilts}
-    dims |= {
-        "entity_size": SMALL,
-        "sampled_size": SMALL,
-        "sampled_doubling": range(9),
-        "doubling": range(9),
-        "intrusion": range(4),
-        "log_share": range(2),
-    }
+    dims |= {"entity_size": SMALL, "sampled_size": SMALL, "cluster_size": SMALL, "log_share": range(2)}
     return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
 
 
@@ -356,8 +335,7 @@ W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
 KEEPING = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W}
 KEEPING |= {"share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7, "share_tilt_weights": -W}
 KEEPING |= {"precision_level": 1.1, "precision_slope": -0.1}
-LEAKING = {"meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W}
-LEAKING |= {"intrusion_slope": -0.4, "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07}
+ASKING = {"mates_level": 1.4, "mates_slope": -0.3, "mates_tilt_weights": W}
 
 
 def test_retention_by_plain_loops():
@@ -390,52 +368,24 @@ def test_retention_by_plain_loops():
         assert found["share_precision"][j] == pytest.approx(precision, rel=1e-12)
 
 
-def test_a_threshold_by_plain_loops():
-    """Far below it the law of small entities holds, far above it that of giants, and a mean of both between."""
-    below = KEEPING | {"unbroken": 0}
-    giants = {"above_break": 0.9, "above_share": -0.2, "above_precision": 1.6, "above_share_slope": -0.4}
-    _, small = outcome(bayes.Retention(), below)
-    d, found = outcome(bayes.Threshold(), below | giants | {"threshold": 0.5})
-    place = d["log_biased_mean"] / np.log(2) + 0.5
-    for j, s in enumerate(SMALL):
-        if s < 3:
-            continue
-        x, off = np.log2(s) - 1.5, np.log2(s) - place
-        above = 1 / (1 + np.exp(-off / 0.25))
-        hazard = np.log(-np.log(small["intact"][j]))
-        share = (small["kept"][j] - small["intact"][j]) / (1 - small["intact"][j]) / ((s - 2) / s)
-        logit = (1 - above) * np.log(share / (1 - share)) + above * (-0.2 - 0.4 * off)
-        intact = np.exp(-np.exp((1 - above) * hazard + above * 0.9))
-        mean = 1 / (1 + np.exp(-logit))
-        assert found["intact"][j] == pytest.approx(intact, rel=1e-9)
-        assert found["kept"][j] == pytest.approx(intact + (1 - intact) * (s - 2) / s * mean, rel=1e-9)
-        assert found["share_mean"][j] == pytest.approx((mean * (s - 2) + 0.5) / (s - 1), rel=1e-9)
-        assert found["share_precision"][j] == pytest.approx(
-            np.exp((1 - above) * (1.1 - 0.1 * x) + above * 1.6), rel=1e-9
-        )
-    least, most = (1 / (1 + np.exp(-(np.log2(s) - place) / 0.25)) for s in (3, SMALL[-1]))
-    assert least < 0.1 and most > 0.9, "sizes on both sides"
-
-
-def test_leakage_by_plain_loops():
-    d, found = outcome(bayes.Leakage(), LEAKING | {"unmet": 0})
-    value = d["intrusion_value"]
-    for j, s in enumerate(SMALL):
-        hazard = np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK)))
-        lean = 0.07 * (int(np.log2(s)) + 0.5 - 1.5)
-        w = [
-            np.exp(d["log_exposure"][i] - sum(d["intrusion_basis"][i, r] * W[r] for r in range(RANK)))
-            * np.exp((-0.4 + lean) * np.log2(value[i] / 8))
-            for i in range(4)
-        ]
-        met = 1 - np.exp(-hazard)
-        assert found["met"][j] == pytest.approx(met, rel=1e-10)
-        assert found["foreign"][j] == pytest.approx(
-            met * sum(a * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10
-        )
-        assert found["foreign_square"][j] == pytest.approx(
-            met * sum(a * v * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10
-        )
+def test_mates_by_plain_loops():
+    d, found = outcome(bayes.Mates(), ASKING | {"all_right": 0})
+    total = 0.0
+    for j, m in enumerate(SMALL):
+        tilt = sum(d["cluster_basis"][j, r] * W[r] for r in range(RANK))
+        q = 1 / (1 + np.exp(-(1.4 - 0.3 * (np.log2(m) - 0.8) + tilt)))
+        assert found["mates_right"][j] == pytest.approx(q, rel=1e-10)
+        total += d["right"][j] * np.log(q) + (d["asked"][j] - d["right"][j]) * np.log(1 - q)
+    dims = {"cluster_size": SMALL}
+    with pm.Model(coords=dims) as model:
+        logit = np.log(found["mates_right"] / (1 - found["mates_right"]))
+        asked_mates("y", d["asked"], pt.as_tensor(logit), d["right"])
+    assert model.compile_logp(mode=PLAIN)({}) == pytest.approx(total, rel=1e-9)
+    drawn = pm.draw(model["y"], 20_000, random_seed=1, mode=PLAIN)
+    q = found["mates_right"]
+    np.testing.assert_allclose(drawn.mean(axis=0), d["asked"] * q, atol=0.03)
+    variance = d["asked"] ** 2 * q * (1 - q) / (d["asked"] + 1)
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.06, atol=1e-9)
 
 
 def test_a_prediction_without_errors():
@@ -443,9 +393,8 @@ def test_a_prediction_without_errors():
     for name in ("intact", "kept", "kept_square"):
         assert (found[name] == 1).all()
     assert found[LOG_FLAWLESS] == -np.inf, "some of the sampled are broken"
-    _, found = outcome(bayes.Leakage(), LEAKING | {"unmet": 1})
-    for name in ("met", "foreign", "foreign_square"):
-        assert (found[name] == 0).all()
+    _, found = outcome(bayes.Mates(), ASKING | {"all_right": 1})
+    assert (found["mates_right"] == 1).all() and found[LOG_FLAWLESS] == -np.inf
     with pm.Model():
         _, none = flawless("u", 0.03, pt.zeros(4))
     assert pytensor.function([], none, mode=PLAIN)() == pytest.approx(np.log(0.03))

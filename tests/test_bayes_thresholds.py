@@ -12,8 +12,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
-from erbayes.bayes.importance import Adapted, Proposal, approximated, moments
-from erbayes.bayes.model_average import draw_parts
+from erbayes.bayes.importance import Proposal, approximated, moments
 from erbayes.bayes.population import ExpectedLinks, _draw_mean_share, _mark_steady_sizes
 
 pytestmark = pytest.mark.slow
@@ -21,16 +20,13 @@ pytestmark = pytest.mark.slow
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
 
 
-@pytest.mark.parametrize(("agreeing", "bad"), [(100, False), (99.9, True)])
+@pytest.mark.parametrize(("agreeing", "bad"), [(0.02, False), (0.01999, True)])
 def test_draws_that_agree_with_the_known_links(agreeing, bad):
     fit = SimpleNamespace(
         draws=SimpleNamespace(problems=("divergences",), agreeing=agreeing),
-        evidence=SimpleNamespace(predicted_links=1234.0),
-        truth=None,
-        population=SimpleNamespace(true=np.ones((1, 5))),
     )
     assert Fit.problems(fit)[0] == "divergences"
-    assert any("agree with the known 1,234 predicted links" in p for p in Fit.problems(fit)) is bad
+    assert any("agree with the number of predicted links" in p for p in Fit.problems(fit)) is bad
 
 
 @pytest.mark.parametrize(
@@ -48,71 +44,55 @@ def test_a_fit_needs_a_sample_a_model_and_a_seed(call, message):
         call()
 
 
-@pytest.mark.parametrize(("share", "matters"), [(0.01, True), (0.0099, False)])
-def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkeypatch):
-    adapted = SimpleNamespace(effective=600.0, smoothed=(None, 0.71))
-    assert Adapted.unfinished(adapted, 500, share) is matters
-    posterior = SimpleNamespace(
-        khat=0.71,
-        share=share,
-        thetas=np.zeros((50, 2)),
-        log_evidence=0.0,
-        adapted=SimpleNamespace(by_chain=np.zeros(1)),
-    )
-    law = SimpleNamespace(log_flawless=-np.inf, drawn=lambda thetas, log_evidence, rng, **about: about)
-    part = SimpleNamespace(models={"a": law}, probability={"a": 1.0})
-    monkeypatch.setattr("erbayes.bayes.model_average.approximated", lambda *_: [posterior])
-    about = draw_parts({"sizes": part}, 50, 1, np.random.default_rng(1))["sizes"]["a"]
-    assert bool(about["problems"]) is matters
-
-
 class Scripted:
-    """A law of the proposals of which a share is effective, and which tells what it is asked for."""
+    """Points of a target of which a share is effective, and which says what it is asked for."""
 
-    def __init__(self, law, first, *_):
-        self.part, self.log_evidence, self.points, self.rounds = law, law.log_evidence, range(first), [first]
+    khats = (0.5,)
+
+    def __init__(self, target, first, *_):
+        self.target, self.points, self.rounds, self.tails = target, range(first), [first], []
 
     @property
     def effective(self):
-        return self.part.good * len(self.points)
+        return self.target * len(self.points)
 
-    def unfinished(self, wanted, share):
-        self.wanted = wanted
-        return self.effective < wanted
+    @property
+    def khat(self):
+        return self.khats[min(len(self.rounds), len(self.khats)) - 1]
 
     def round(self, number, of_tail):
-        assert not of_tail
         self.rounds.append(number)
+        self.tails.append(of_tail)
         self.points = range(len(self.points) + number)
 
-    def approximation(self, draws, share):
-        return self
 
-
-def scripted(draws, goods, evidence, monkeypatch):
+def scripted(draws, good, monkeypatch, khats=(0.5,)):
     monkeypatch.setattr("erbayes.bayes.importance.Adapted", Scripted)
-    laws = [
-        SimpleNamespace(good=good, log_evidence=e, program=None)
-        for good, e in zip(goods, evidence, strict=True)
-    ]
-    return approximated(laws, draws, np.random.default_rng(1), np.full(len(laws), 1 / len(laws)))
+    monkeypatch.setattr(Scripted, "khats", khats)
+    return approximated(good, draws, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(("draws", "first"), [(600, 150), (400, 150), (604, 151), (2000, 500)])
 def test_a_first_round_is_a_quarter_of_the_draws_and_150_at_least(draws, first, monkeypatch):
-    (law,) = scripted(draws, [2000.0], [0.0], monkeypatch)
-    assert law.rounds == [first]
+    assert scripted(draws, 2000.0, monkeypatch).rounds == [first]
 
 
-def test_effective_points_are_a_quarter_more_than_draws_and_a_fifth_of_an_unlikely_law(monkeypatch):
-    laws = scripted(1000, [99.0] * 3, np.log([0.9, 0.09, 0.01]), monkeypatch)
-    np.testing.assert_allclose([law.wanted for law in laws], 1250 * np.sqrt([0.9, 0.09, 0.04]), rtol=1e-12)
+@pytest.mark.parametrize(("good", "more"), [(5.0, False), (4.99, True)])
+def test_effective_points_are_a_quarter_more_than_draws(good, more, monkeypatch):
+    assert (len(scripted(1000, good, monkeypatch).rounds) > 1) is more  # 250 points, 1,250 effective
 
 
 def test_a_later_round_has_four_fifths_of_the_missing_points_and_at_most_doubles_them(monkeypatch):
-    (law,) = scripted(1000, [0.5], [0.0], monkeypatch)
-    assert law.rounds[:4] == [250, 250, 500, 1000], "each as many as all before"
-    assert law.rounds[4] == int(0.8 * (1250 / 1000 - 1) * 2000)
+    found = scripted(1000, 0.5, monkeypatch)
+    assert found.rounds[:4] == [250, 250, 500, 1000], "each as many as all before"
+    assert found.rounds[4] == int(0.8 * (1250 / 1000 - 1) * 2000)
+    assert not any(found.tails)
+
+
+@pytest.mark.parametrize(("khat", "rounds"), [(0.7, [250]), (0.71, [250, 62, 78])])
+def test_unreliable_weights_have_rounds_in_their_tail(khat, rounds, monkeypatch):
+    found = scripted(1000, 99.0, monkeypatch, (khat, khat, 0.5))
+    assert found.rounds == rounds and all(found.tails)
 
 
 def test_covariances_shrink_towards_the_one_before_by_three_draws_per_coordinate():
@@ -122,11 +102,11 @@ def test_covariances_shrink_towards_the_one_before_by_three_draws_per_coordinate
     np.testing.assert_allclose(cov, (4 * np.cov(points.T, bias=True) + 3 * 2 * before) / (4 + 3 * 2))
 
 
-@pytest.mark.parametrize(("predicted", "steady"), [(47.0, False), (47.3, True)])
-def test_sizes_that_move_links_by_three_hundredths_are_not_steady(predicted, steady):
-    """One expected pair that is kept moves the number of links by √2 at most: √2/.03 is 47.14."""
-    by_size = {"kept_square": np.ones((1, 1)), "foreign_square": np.zeros((1, 1))}
-    data = {"size": np.array([2.0]), "predicted_links": predicted}
+@pytest.mark.parametrize(("common", "steady"), [(33.2, False), (33.5, True)])
+def test_sizes_that_move_links_by_three_hundredths_are_not_steady(common, steady):
+    """One expected pair that is kept has a standard deviation of one link: 1/.03 is 33.3."""
+    by_size = {"kept_square": np.ones((1, 1)), "kept": np.zeros((1, 1))}
+    data = {"size": np.array([2.0]), "sampled_common_links": common, "sampled_true_links": 0.0}
     assert _mark_steady_sizes(np.ones((1, 1)), by_size, data).tolist() == [steady]
 
 
@@ -153,7 +133,9 @@ def test_proposals_have_twenty_degrees_of_freedom():
     np.testing.assert_allclose(found, wanted.logpdf(points), rtol=1e-9)
 
 
-def test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half():
-    links = SimpleNamespace(variance=np.array([0.0, 0.1, 0.24, 0.26, 9.0]), predicted=1.0)
-    found = ExpectedLinks.relative_variance.fget(links)
-    np.testing.assert_allclose(found, np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2, rtol=1e-12)
+def test_common_links_have_a_spread_from_a_hundredth_to_a_half():
+    kept = np.array([0.0, 0.1, 0.24, 0.26, 9.0])[:, None]
+    data = {"size": np.array([2.0]), "sampled_common_links": 1.0, "sampled_true_links": 0.0}
+    links = ExpectedLinks.of(np.ones((5, 1)), {"kept": 0 * kept, "kept_square": kept}, data)
+    wanted = np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2
+    np.testing.assert_allclose(links.relative_variance, wanted, rtol=1e-12)

@@ -323,15 +323,11 @@ def test_columns_of_the_size_model():
 
     fit = bayes.fast(sample(), draws=200, rng=1)
     draws = fit.apply(m.pairwise_recall)
-    more = "closed_lower closed_upper prior_shift prior_shift_error posterior_lower posterior_upper model_lower model_upper"
+    more = "closed_lower closed_upper prior_shift prior_shift_error posterior_lower posterior_upper"
     tables = {
-        "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
-        "Fit.models": (
-            fit.models(),
-            "estimate lower upper prior posterior posterior_error log_evidence rejected",
-        ),
-        "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
-        "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
+        "Fit.convergence": (fit.convergence(), "khat r_hat worst effective"),
+        "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention mates"),
+        "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention mates"),
         "Fit.table": (fit.table(), f"{'estimate sd lower upper level kind'} {more}"),
     }
     assert {name: list_columns(*found) for name, found in tables.items()} == {

@@ -164,7 +164,7 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "eb.metrics.b3_recall(pred, lab)": "call erbayes.estimate(prediction, labels, design, metrics='b3-recall')",
         "both.plot(kinds=3)": "kinds is a list, such as [WALD], not 3",
         "plots.draw_forest(numbers)": "a forest is of estimates",
-        "plots.draw_predicted_clusters(sample)": "this is a picture of a fit, as erbayes.bayes.fast(sample) returns",
+        "plots.draw_mates(sample)": "this is a picture of a fit, as erbayes.bayes.fast(sample) returns",
         "plots.draw_size_distribution(found)": "this is a picture of a fit",
     }.items(),
 )

@@ -415,8 +415,10 @@ def fit():
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
-    by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
-    return Fit(SAMPLE, SizeModel(), evidence, JoinedDraws(by_size, {}, {}, {}, 1000.0, []), None, 1)
+    by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes}
+    by_size["mates_right"] = draws / 201 / sizes[: len(evidence.data["asked"])]
+    joined = JoinedDraws(by_size, {}, {}, {}, draws[..., 0], draws[..., 0], 1.0, [])
+    return Fit(SAMPLE, SizeModel(), evidence, joined, None, 1)
 
 
 def band(ax):
@@ -516,15 +518,23 @@ def test_retention(ax, fit):
 
 
 @pytest.mark.slow
-def test_leakage(ax, fit):
-    plots.draw_leakage(fit, ax=ax)
+def test_mates(ax, fit):
+    plots.draw_mates(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
     median, sampled = ax.lines
-    assert_allclose(median.get_ydata(), 1.01 * grid.size)
-    assert_array_equal(sampled.get_xdata(), units.size)
-    met = [np.sum(units.n[units.unit == i] * (units.m - units.n)[units.unit == i]) for i in range(len(units))]
-    assert_allclose(sampled.get_ydata(), met / units.size)
-    assert min(sampled.get_ydata()) >= 0 > ax.get_ylim()[0], "those that meet nobody are seen"
+    size = grid.size[1 : len(fit.evidence.data["asked"])]
+    assert_array_equal(median.get_xdata(), size)
+    assert_allclose(median.get_ydata(), 101 / 201 / size)
+    asked, right = np.zeros((2, len(grid.size)))
+    for n, records in zip(units.n, units.m, strict=True):
+        if records > 1:  # all entities have the same chance
+            (at,) = grid.bin(np.array([records]))
+            asked[at] += n / records
+            right[at] += n / records * (n - 1) / (records - 1)
+    shown = np.flatnonzero(asked)
+    assert_allclose(sampled.get_xdata(), grid.size[shown])
+    assert_allclose(sampled.get_ydata(), right[shown] / asked[shown])
+    assert ax.get_ylabel() == "share of mates that are right"
 
 
 # Contours over labelling errors

@@ -6,10 +6,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("models need PyMC: pip install 'erbayes[bayes]'", name=error.name) from error
 
 from .engine import Modelled
-from .error_models import Leakage, Retention, Threshold
+from .error_models import Mates, Retention
 from .fit import Fit, NotConverged, fast
-from .model import RETENTION, SIZES, SizeModel
-from .model_average import ModelAverage
+from .model import SizeModel
 from .prior_predictive import elicited, prior
 from .priors import NormalPrior, StudentTPrior
 from .programs import compiled
@@ -18,12 +17,9 @@ from .totals import EXPECTED
 
 __all__ = [
     "EXPECTED",
-    "RETENTION",
-    "SIZES",
     "Fit",
-    "Leakage",
     "LogNormalSizes",
-    "ModelAverage",
+    "Mates",
     "Modelled",
     "NormalPrior",
     "NotConverged",
@@ -31,7 +27,6 @@ __all__ = [
     "Retention",
     "SizeModel",
     "StudentTPrior",
-    "Threshold",
     "ZetaSizes",
     "compiled",
     "elicited",

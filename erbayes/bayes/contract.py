@@ -41,7 +41,7 @@ def read_entries() -> dict[str, dict[str, Datum]]:
 _ENTRIES = read_entries()
 DATA = _ENTRIES["data"]
 """The data of every part, by name."""
-RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
+RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "mates")}
 """The quantities that a part must return, by its place in the model."""
 QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
 
@@ -99,9 +99,7 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "entity_size": data["size"],
         "sampled_size": data["size"][data["sampled"]],
-        "doubling": 2 ** np.arange(len(data["doubling_x"])),
-        "sampled_doubling": 2 ** data["sampled_doublings"],
-        "intrusion": np.exp2(data["log_intrusion"] + 3),
+        "cluster_size": data["size"][: len(data["asked"])],
         "log_share": ["kept", "lost"],
         "function": np.arange(RANK),
     }

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
+from ..metrics.columns import B3_PRECISION, COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..units.units import KnownTotals, Units
-from .grid import INTRUSION, SizeGrid, basis, nearest
+from .grid import RANK, SINGLE, SizeGrid, basis
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
 SMOOTHING = 0.4
 """Standard deviation of the kernel that smooths histograms of predicted sizes, in doublings."""
+ROUGH = np.array([2.0, 0.3, *RANK * [0.5]])
+"""Prior standard deviations of level, slope and tilt of the curve around which mates vary, as of `Mates`."""
+PSEUDO = 0.1
+"""Added to either variance of the dispersion of mates, so that a few pieces do not settle it."""
+MOST_NOISE = 0.95
+"""Largest dispersion between clusters of one size, whose share of right pairs then has a density."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledEntities:
-    """The distinct sampled entities, (u,): records, predicted links, and the bin of their size.
-
-    `foreign` counts pairs of an entity's record and a foreign one in one predicted cluster.
-    """
+    """The distinct sampled entities, (u,): records, predicted links, and the bin of their size."""
 
     size: FloatArray
     links: FloatArray
-    foreign: FloatArray
     draws: IntArray
     bin: IntArray
 
@@ -57,10 +61,50 @@ class SampledEntities:
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
         return np.asarray((np.minimum(kept, 1) * steps + 0.5) / (steps + 1))
 
-    @property
-    def rate(self) -> FloatArray:
-        """Mean number of foreign records in the predicted cluster of an entity's record, (u,)."""
-        return self.foreign / self.size
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedMates:
+    """The mates of sampled records in predicted clusters of two or more, by piece, (p,).
+
+    A piece has n records of an entity of s in a predicted cluster of m. One random mate of a record is right,
+    of the same entity, with probability `right` = (n - 1)/(m - 1). Its `weight` (n/m) π(m)/π(s), with π(s)
+    the probability that any draw selects an entity of s, lets all records in clusters of one size count
+    alike. It is divided by `dispersion`, the variance of sums over entities to that of single mates, which is
+    at most 1. `noise` is the same ratio for shares of pieces, so that they vary between clusters.
+    """
+
+    entity: IntArray
+    size: FloatArray
+    right: FloatArray
+    weight: FloatArray
+    dispersion: float = 1.0
+    noise: float = 1.0
+
+    @classmethod
+    def of(cls, units: Units, drawn: Any, grid: SizeGrid, x: FloatArray) -> AskedMates:
+        """Ask the mates of a sample; `drawn` gives π of sizes, and `x` are the bins of predicted clusters."""
+        some = units.m > 1
+        n, s, m, entity = units.n[some], units.N[some], units.m[some], units.unit[some]
+        y, w = (n - 1) / (m - 1), n / m * drawn(m) / drawn(s)
+        q = _fit_curve(x, grid.bin(m), w, y)
+        single = w @ (q * (1 - q)) + PSEUDO
+        squares = w @ (y - q) ** 2, (np.bincount(entity, w * (y - q)) ** 2).sum()
+        noise, dispersion = (min((float(square) + PSEUDO) / single, 1.0) for square in squares)
+        return cls(entity, m, y, w / dispersion, dispersion, noise)
+
+
+def _fit_curve(x: FloatArray, bins: IntArray, w: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the chances of right mates by a ridge logistic regression on sizes of clusters, (p,)."""
+    centre = np.average(x[bins], weights=w) if len(w) else 0.0
+    X = np.column_stack([np.ones(len(x)), x - centre, basis(x)])[bins]
+    start = np.array([2.0, *np.zeros(1 + RANK)])
+    b, precision = start, ROUGH**-2
+    for _ in range(25):  # Newton's steps, of at most 1 in each coordinate
+        q = expit(X @ b)
+        curvature = (X.T * (w * q * (1 - q))) @ X + np.diag(precision)
+        step = np.linalg.solve(curvature, X.T @ (w * (y - q)) - (b - start) * precision)
+        b = b + step / max(1.0, np.abs(step).max())
+    return np.asarray(expit(X @ b))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +114,7 @@ class Evidence:
     units: Units
     grid: SizeGrid
     entities: SampledEntities
+    mates: AskedMates
     data: dict[str, Any]
     predicted_links: float
 
@@ -81,27 +126,43 @@ class Evidence:
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
         grid = _make_grid(known, size.max())
-        foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        entities = SampledEntities(size, common, np.maximum(foreign, 0), draws, grid.bin(size))
-        data = _count_entities(grid, known, entities) | {
-            "centre": np.log2(size).mean(),
-            "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
+        entities = SampledEntities(size, common, draws, grid.bin(size))
+        selection = {
+            "selection": np.asarray(design.selection(grid.size, units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
+            "draws": int(draws.sum()),
         }
-        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS))
+        # the sum of the chances of all entities, from those of the draws (Hansen and Hurwitz 1943)
+        total = known.total(RECORDS) * draws.sum() / (draws @ (size / design.selection(size, units)))
+
+        def drawn(sizes: FloatArray) -> Any:
+            return 1 - chance_undrawn(np.asarray(design.selection(sizes, units)), total, selection)
+
+        mates = AskedMates.of(units, drawn, grid, _list_cluster_bins(grid, known))
+        data = _count_entities(grid, known, entities, mates, units) | selection
+        data |= {"centre": np.log2(size).mean()}
+        return cls(units, grid, entities, mates, data, known.total(PREDICTED_LINKS))
 
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
     """Return the data of a size model before any draw; `centre` is the mean for records of the prediction."""
     grid, empty, none = _make_grid(known), np.empty(0), np.empty(0, dtype=np.int64)
-    entities = SampledEntities(empty, empty, empty, none, none)
-    return _count_entities(grid, known, entities) | {
+    entities, mates = SampledEntities(empty, empty, none, none), AskedMates(none, empty, empty, empty)
+    return _count_entities(grid, known, entities, mates) | {
         "centre": np.average(np.log2(known.size), weights=known.size * known.count),
         "selection": grid.size,
         "repeats": 1.0,
         "fixed_size": 1.0,
+        "draws": 0,
     }
+
+
+def chance_undrawn(q: Any, total: Any, data: Mapping[str, Any]) -> Any:
+    """Return the probability that no draw selects an entity, from its chance q in a draw out of a total."""
+    repeats, fixed = data["repeats"], data["fixed_size"]
+    p, n = q / total, fixed * data["draws"] + (1 - fixed) * total
+    return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
 def _make_grid(known: KnownTotals, *sizes: float) -> SizeGrid:
@@ -110,7 +171,13 @@ def _make_grid(known: KnownTotals, *sizes: float) -> SizeGrid:
     return SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
 
 
-def _count_entities(grid: SizeGrid, known: KnownTotals, entities: SampledEntities) -> dict[str, Any]:
+def _count_entities(
+    grid: SizeGrid,
+    known: KnownTotals,
+    entities: SampledEntities,
+    mates: AskedMates,
+    units: Units | None = None,
+) -> dict[str, Any]:
     """Return the data that do not depend on the design."""
     biased = known.size @ (known.size * known.count) / (known.size @ known.count)
     return {
@@ -120,10 +187,11 @@ def _count_entities(grid: SizeGrid, known: KnownTotals, entities: SampledEntitie
         "basis": basis(grid.x),
         "log_biased_mean": np.log(biased),
         "records": known.total(RECORDS),
-        "predicted_links": max(known.total(PREDICTED_LINKS), 0.5),
-        **_smooth_prediction(grid, known),
+        "log_predicted": _smooth_cluster_counts(grid, known),
         **_count_draws(grid, entities),
-        **_count_errors(grid, _make_intrusion_bins(known), entities),
+        **_count_errors(grid, entities),
+        **_count_mates(grid, known, mates),
+        **_count_unlabelled(grid, known, mates.noise, units),
     }
 
 
@@ -152,46 +220,75 @@ def _count_draws(grid: SizeGrid, entities: SampledEntities) -> dict[str, Any]:
     """Count the draws of each size, and the links of the sampled entities."""
     return {
         "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
-        "draws": int(entities.draws.sum()),
         "sampled_records": float(entities.size.sum()),
         "sampled_true_links": float(pairs(entities.size).sum()),
         "sampled_common_links": float(entities.links.sum()),
-        "sampled_foreign": float(entities.foreign.sum()),
     }
 
 
-def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: SampledEntities) -> dict[str, Any]:
+def _count_errors(grid: SizeGrid, entities: SampledEntities) -> dict[str, Any]:
     """Count the sufficient statistics of the errors of entities, in each bin of size."""
-    J, bins = len(grid.size), entities.bin
-
-    def total(included: Any) -> IntArray:
-        return np.bincount(bins[included], minlength=J)
-
-    several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
+    J, bins, several = len(grid.size), entities.bin, entities.several
+    broken = entities.broken & (entities.size > 2)
     share, shares = entities.share[broken, None], np.zeros((J, 2))
     np.add.at(shares, bins[broken], np.hstack([np.log(share), np.log1p(-share)]))
-    met_bin, doubling = nearest(intrusion, entities.rate[met]), grid.doubling
-    cell = doubling[bins[met]] * len(intrusion) + met_bin
-    intrusions = np.bincount(cell, minlength=(doubling[-1] + 1) * len(intrusion))
-    n = np.bincount(met_bin, minlength=len(intrusion))
-    mean = np.bincount(met_bin, entities.rate[met], len(intrusion)) / np.maximum(n, 1)
     return {
-        "several": total(several),
-        "intact": total(several & ~entities.broken),
-        "broken": total(broken),
+        "several": np.bincount(bins[several], minlength=J),
+        "intact": np.bincount(bins[several & ~entities.broken], minlength=J),
+        "broken": np.bincount(bins[broken], minlength=J),
         "shares": shares,
-        "entities": np.bincount(bins, minlength=J),
-        "met": total(met),
         "sampled": np.unique(bins),
-        "intrusions": intrusions.reshape(-1, len(intrusion)),
-        "met_by_doubling": np.bincount(doubling[bins[met]], minlength=doubling[-1] + 1),
-        "sampled_doublings": np.unique(doubling[bins]),
-        "in_doubling": doubling,
-        "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
-        "intrusion_value": np.where(n > 0, mean, intrusion),
     }
 
 
+def _list_cluster_bins(grid: SizeGrid, known: KnownTotals) -> FloatArray:
+    """Return log2 of the sizes of the bins of predicted clusters."""
+    return grid.x[: max(SINGLE, 1 + int(grid.bin(known.size[-1:])[0]))]
+
+
+def _count_mates(grid: SizeGrid, known: KnownTotals, mates: AskedMates) -> dict[str, Any]:
+    """Count the mates that are asked and those that are right, in each bin of sizes of predicted clusters."""
+    bins, x = grid.bin(mates.size), _list_cluster_bins(grid, known)
+    # counts of nothing are whole numbers, which another type of data would be
+    asked, right = (np.bincount(bins, v, len(x)) + 0.0 for v in (mates.weight, mates.weight * mates.right))
+    return {
+        "cluster_x": x,
+        "cluster_basis": basis(x),
+        "cluster_centre": float(np.average(x, weights=asked)) if asked.any() else float(x.mean()),
+        "asked": asked,
+        "right": right,
+    }
+
+
+def _count_unlabelled(
+    grid: SizeGrid, known: KnownTotals, noise: float, units: Units | None
+) -> dict[str, Any]:
+    """Count pairs of records without a label in one predicted cluster, in bins of the number of such records.
+
+    Of `clusters` of one size, the share of the pairs that is right has variance q (1 - q) `noise` / clusters.
+    """
+    size, left, clusters, b3 = known.size, known.size, known.count, 0.0
+    if units is not None:
+        m, labelled = np.zeros(units.cluster.max() + 1), np.bincount(units.cluster, units.n)
+        m[units.cluster] = units.m
+        m, labelled = m[m > 0], labelled[m > 0]
+        whole = known.count - np.bincount(np.searchsorted(known.size, m), minlength=len(known.size))
+        size, left = np.append(size, m), np.append(left, m - labelled)
+        clusters, b3 = np.append(whole, np.ones(len(m))), units.column(B3_PRECISION).sum()
+    size, left, clusters = (v[(left > 0) & (clusters > 0)] for v in (size, left, clusters))
+    J, bins = len(_list_cluster_bins(grid, known)), grid.bin(left)
+    links = np.bincount(bins, clusters * pairs(left), J) + 0.0
+    share = clusters * pairs(left) / np.maximum(links[bins], 1e-300)
+    variance = np.bincount(bins, share**2 / clusters, J) * min(noise, MOST_NOISE)
+    return {
+        "unlabelled_links": links,
+        "unlabelled_precision": 1 / np.where(links > 0, variance, 1.0) - 1 + 1e-3,
+        "unlabelled_b3": np.bincount(bins, 2 * clusters * pairs(left) / size, J) + 0.0,
+        "known_b3": float(b3 + (clusters * left / size).sum()),
+    }
+
+
+@lru_cache(maxsize=8)
 def _smooth_cluster_counts(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     """Return the log of the smoothed number of clusters by size, extrapolated past the largest, (J,)."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
@@ -205,34 +302,9 @@ def _smooth_cluster_counts(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     # Past the largest predicted cluster the histogram falls on at this slope, a little steeper to be safe.
     edge = np.flatnonzero(predicted)[-1]
     tail = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
-    return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(tail, 1e-12)))
-
-
-def _make_intrusion_bins(known: KnownTotals) -> FloatArray:
-    """Return the bins of intrusion that a prediction can have."""
-    return INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
-
-
-@lru_cache(maxsize=8)
-def _smooth_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
-    """Smooth the histograms of clusters by size and of records by intrusion, as log weights."""
-    v = np.log2(_make_intrusion_bins(known))
-    merged = known.size > 1
-    neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
-    exposure = _smooth_counts(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
-    if not merged.any():
-        exposure = np.ones(len(v))
-    below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
-    exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
-    curves = {
-        "log_predicted": _smooth_cluster_counts(grid, known),
-        "log_exposure": np.log(exposure),
-        "log_intrusion": v - 3,
-        "intrusion_basis": basis(v),
-    }
-    for curve in curves.values():
-        curve.setflags(write=False)
-    return curves
+    smoothed = np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(tail, 1e-12)))
+    smoothed.setflags(write=False)
+    return np.asarray(smoothed)
 
 
 def _smooth_counts(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:

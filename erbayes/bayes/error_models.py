@@ -1,4 +1,4 @@
-"""Parts of a size model for the errors of entities given their size: links kept, foreign records met."""
+"""Parts of a size model for errors: links that entities keep, and mates that are right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.special import log_softmax, softmax
+from scipy.special import expit
 
 from .contract import LOG_FLAWLESS, sampled_bins
 from .grid import RANK
@@ -18,7 +18,6 @@ from .priors import (
     NormalPrior,
     Prior,
     StudentTPrior,
-    counts,
     events,
     flawless,
     smooth,
@@ -129,134 +128,52 @@ class Retention:
     share_level: Prior = NormalPrior(1.0, 1.0)
     precision_level: Prior = NormalPrior(1.5, 1.0)
     share_grain: Prior = NormalPrior(2.0, 1.5)
-    precision_slope: Prior = StudentTPrior(0.25, 0.25)
-    break_slope: Prior = StudentTPrior(0.05, 0.15)
-    share_slope: Prior = StudentTPrior(0.0, 0.12)
-    break_amplitude: float = 0.2
-    share_amplitude: float = 0.3
+    precision_slope: Prior = StudentTPrior(0.15, 0.3)
+    break_slope: Prior = StudentTPrior(0.07, 0.25)
+    share_slope: Prior = StudentTPrior(0.0, 0.25)
+    break_amplitude: float = 0.5
+    share_amplitude: float = 0.5
     unbroken: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        return retained(data, self.curves(), self.unbroken)
-
-    def curves(self) -> ErrorCurves:
-        """Create the priors in a PyMC model, and return the functions of size that they make."""
         delta = variable(self.precision_slope, "precision_slope")
         beta = variable(self.break_slope, "break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
-        i = smooth_curve("break", self.break_level, beta, self.break_amplitude)
+        log_hazard = smooth_curve("break", self.break_level, beta, self.break_amplitude)
         of_one_piece = smooth_curve("share", self.share_level, mu, self.share_amplitude)
         grain = variable(self.share_grain, "share_grain")
-        return ErrorCurves(
-            i,
-            lambda data: of_one_piece(data) - log_pieces(i(data)) + grain / pt.maximum(data["size"] - 1, 1.0),
-            line("precision", self.precision_level, delta),
-        )
+        log_precision = line("precision", self.precision_level, delta)
 
+        def share(data: Tensors) -> Any:
+            of_small = grain / pt.maximum(data["size"] - 1, 1.0)
+            return pm.math.sigmoid(of_one_piece(data) - log_pieces(log_hazard(data)) + of_small)
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """Part for retention if the prediction cuts entities above some size, as a matcher that caps its blocks.
+        def share_of_steps(data: Tensors) -> Any:
+            """Return the mean of shares (k + ½)/(steps + 1), which are in (0, 1), from that of k/steps."""
+            steps = pt.maximum(data["size"] - 2, 0.0)
+            return (share(data) * steps + 0.5) / (steps + 1)
 
-    Below the threshold τ, entities follow a `Retention`, and above it, within about a doubling of size:
+        def spread(data: Tensors) -> Any:
+            return pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
-        log(-log P(intact)) = i
-        w ~ Beta(mean 1/(1 + e^(-m - μ (log2 s - τ))), precision e^d)
-
-    Parameters
-    ----------
-    below : Retention
-        Model of entities below the threshold. Its `unbroken` is that of all entities.
-    threshold : Prior
-        τ, less log2 of the mean size of a random record's predicted cluster.
-    break_level, share_level, precision_level : Prior
-        i, m and d. That of d has heavy tails, since all entities may be cut into equal numbers of pieces.
-    share_slope : Prior
-        μ. If pieces have the same size in all entities, it is -log 2.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Retention, Threshold
-    >>> Threshold(below=Retention(unbroken=0.0)).share_level
-    NormalPrior(mean=-0.5, sd=1.2)
-    """
-
-    below: Retention = Retention()
-    threshold: Prior = NormalPrior(1.0, 1.5)
-    break_level: Prior = NormalPrior(1.0, 1.0)
-    share_level: Prior = NormalPrior(-0.5, 1.2)
-    share_slope: Prior = StudentTPrior(-0.3, 0.3)
-    precision_level: Prior = StudentTPrior(1.5, 1.0)
-
-    def given_size(self, data: Tensors) -> dict[str, Any]:
-        below = self.below.curves()
-        place = data["log_biased_mean"] / np.log(2) + variable(self.threshold, "threshold")
-        i = variable(self.break_level, "above_break")
-        m = variable(self.share_level, "above_share")
-        d = variable(self.precision_level, "above_precision")
-        mu = variable(self.share_slope, "above_share_slope")
-
-        def switched(low: ByBin, high: ByBin) -> ByBin:
-            def by_bin(data: Tensors) -> Any:
-                above = pm.math.sigmoid((data["x"] - place) / CHANGE)
-                return (1 - above) * low(data) + above * high(data)
-
-            return by_bin
-
-        curves = ErrorCurves(
-            switched(below.broken, lambda _: i),
-            switched(below.share, lambda data: m + mu * (data["x"] - place)),
-            switched(below.precision, lambda _: d),
-        )
-        return retained(data, curves, self.below.unbroken)
-
-
-CHANGE = 0.25
-"""Scale of the change at a threshold, in doublings."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCurves:
-    """Log hazard to break, logit of the mean share kept and its log precision, by size, (J,)."""
-
-    broken: ByBin
-    share: ByBin
-    precision: ByBin
-
-
-def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, Any]:
-    """Add broken entities and their kept links to the likelihood, and return the quantities by size."""
-
-    def share(data: Tensors) -> Any:
-        return pm.math.sigmoid(curves.share(data))
-
-    def share_of_steps(data: Tensors) -> Any:
-        """Return the mean of shares (k + ½)/(steps + 1), which are in (0, 1), from that of k/steps."""
-        steps = pt.maximum(data["size"] - 2, 0.0)
-        return (share(data) * steps + 0.5) / (steps + 1)
-
-    def spread(data: Tensors) -> Any:
-        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
-
-    sampled = sampled_bins(data)
-    broken = sampled["several"] - sampled["intact"]
-    unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
-    log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
-    events("broken_entities", sampled["several"], log_hazard, broken)
-    mean, precisions = share_of_steps(sampled), spread(sampled)
-    beta_shares("kept_shares", sampled["broken"], mean, precisions, sampled["shares"])
-    s, mean = data["size"], share(data)
-    intact = pt.exp(-pt.exp(pt.switch(unbroken_state, NEVER, curves.broken(data))))
-    most = pt.switch(s > 2, (s - 2) / s, 0.0)
-    square = mean**2 + mean * (1 - mean) / (spread(data) + 1)
-    return {
-        "intact": pt.switch(s > 1, intact, 1.0),
-        "kept": pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0),
-        "kept_square": pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0),
-        "share_mean": share_of_steps(data),
-        "share_precision": spread(data),
-        LOG_FLAWLESS: log_unbroken,
-    }
+        sampled = sampled_bins(data)
+        broken = sampled["several"] - sampled["intact"]
+        unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
+        events("broken_entities", sampled["several"], pt.switch(unbroken, NEVER, log_hazard(sampled)), broken)
+        mean, precisions = share_of_steps(sampled), spread(sampled)
+        beta_shares("kept_shares", sampled["broken"], mean, precisions, sampled["shares"])
+        s, mean = data["size"], share(data)
+        intact = pt.exp(-pt.exp(pt.switch(unbroken, NEVER, log_hazard(data))))
+        most = pt.switch(s > 2, (s - 2) / s, 0.0)
+        square = mean**2 + mean * (1 - mean) / (spread(data) + 1)
+        return {
+            "intact": pt.switch(s > 1, intact, 1.0),
+            "kept": pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0),
+            "kept_square": pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0),
+            "share_mean": share_of_steps(data),
+            "share_precision": spread(data),
+            LOG_FLAWLESS: log_unbroken,
+        }
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
@@ -299,76 +216,81 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Leakage:
-    """Part for leakage: the foreign records in the predicted clusters of an entity's records.
+class Mates:
+    """Part for precision: whether another record of a record's predicted cluster is of the same entity.
 
-    An entity of s records meets no foreign record with a probability that depends on its size:
+    In a predicted cluster of m records it is right with a probability that depends on m, a line in log2 m
+    plus a smooth function:
 
-        P(none) = exp(-e^(h(s)))
+        logit q(m) = a + b log2 m + g(log2 m)
 
-    If it meets some, v is their number per record of the entity. The probability of v is in proportion to
+    A piece of n records is asked for one mate of a record, which is right with probability (n - 1)/(m - 1).
+    Its weight is that at which all records in clusters of m count alike (see `data.AskedMates`). Then
 
-        E(v) exp((a + c x) log2 v + g(v))
+        pairwise precision = Σ_m L_m q(m) / Σ_m L_m
 
-    E(v) is the number of records with v other records in their predicted cluster, x is log2 of the size,
-    less its mean among the sampled entities, and g is a smooth function of log2 v. If lost pieces join
-    clusters in proportion to the clusters' records, then a = c = g = 0.
+    with the known number L_m of links in clusters of m, poststratified, and B-cubed precision likewise.
 
     Parameters
     ----------
-    meet_level, meet_slope : Prior
-        h at the mean log2 size of the sampled entities, and its slope per doubling of size.
-    tilt, tilt_by_size : Prior
-        a and c, in natural logs of weight per doubling of v.
-    meet_amplitude, tilt_amplitude : float
-        Prior scales of the smooth part of h and of g. Above 0.
-    unmet : float in [0, 1]
-        Prior probability that no entity of the population meets a foreign record.
+    level : Prior
+        a at the mean of log2 m over the mates that are asked.
+    slope : Prior
+        b per doubling of m.
+    amplitude : float
+        Prior scale of g. Above 0.
+    all_right : float in [0, 1]
+        Prior probability that the prediction joins no records of different entities.
+
+    References
+    ----------
+    Gelman and Little (1997), Survey Methodology 23, 127; McCullagh (1983), Annals of Statistics 11, 59.
 
     Examples
     --------
-    >>> from erbayes.bayes import Leakage
-    >>> Leakage(unmet=0.2).unmet
-    0.2
+    >>> from erbayes.bayes import Mates
+    >>> Mates(all_right=0.2).slope
+    StudentTPrior(mean=0.0, scale=0.3)
     """
 
-    meet_level: Prior = NormalPrior(-1.0, 2.0)
-    meet_slope: Prior = StudentTPrior(0.35, 0.15)
-    meet_amplitude: float = 0.2
-    tilt: Prior = StudentTPrior(-0.5, 0.3)
-    tilt_by_size: Prior = StudentTPrior(-0.03, 0.06)
-    tilt_amplitude: float = 0.7
-    unmet: float = 0.01
+    level: Prior = NormalPrior(2.0, 2.0)
+    slope: Prior = StudentTPrior(0.0, 0.3)
+    amplitude: float = 0.5
+    all_right: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        v, sampled = data["log_intrusion"], sampled_bins(data)
-        h = smooth_curve(
-            "meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude
-        )
-        unmet, log_unmet = flawless("unmet", self.unmet, sampled["met"])
-        events("met_entities", sampled["entities"], pt.switch(unmet, NEVER, h(sampled)), sampled["met"])
-        met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h(data))))
-        common = data["log_exposure"] + variable(self.tilt, "intrusion_slope") * v
-        common = common + smooth("intrusion_tilt", RANK, self.tilt_amplitude)(data["intrusion_basis"])
-        by_size = variable(self.tilt_by_size, "intrusion_by_size")
+        at_centre = variable(self.level, "mates_level")
+        slope = variable(self.slope, "mates_slope")
+        tilt = smooth("mates_tilt", RANK, self.amplitude)(data["cluster_basis"])
+        wrong = data["asked"] - data["right"]
+        state, log_all_right = flawless("all_right", self.all_right, wrong)
+        logit = pt.clip(at_centre + slope * (data["cluster_x"] - data["cluster_centre"]) + tilt, -15, 15)
+        logit = pt.switch(state, -NEVER, logit)
+        asked_mates("right_mates", data["asked"], logit, data["right"])
+        return {"mates_right": pt.switch(state, 1.0, pm.math.sigmoid(logit)), LOG_FLAWLESS: log_all_right}
 
-        def log_weights(x: Any) -> Any:
-            return common + by_size * (x - data["centre"])[:, None] * v
 
-        doublings = data["sampled_doublings"]
-        counts(
-            "intrusion_counts",
-            data["met_by_doubling"][doublings],
-            log_softmax(log_weights(data["doubling_x"][doublings]), axis=-1),
-            data["intrusions"][doublings],
-            dims=("sampled_doubling", "intrusion"),
-        )
-        p, value = softmax(log_weights(data["doubling_x"]), axis=-1), data["intrusion_value"]
-        doubling = data["in_doubling"]
-        return {
-            "met": met,
-            "foreign": met * (p * value).sum(axis=-1)[doubling],
-            "foreign_square": met * (p * value**2).sum(axis=-1)[doubling],
-            "intrusion_chance": p,
-            LOG_FLAWLESS: log_unmet,
-        }
+def asked_mates(name: str, asked: Any, logit: Any, observed: Any) -> Any:
+    """Add the weight of right mates among those that are asked, by bin, to the likelihood.
+
+    It is binomial, without a term of the weights alone, which need not be whole numbers. Draws are beta
+    distributed with the same mean and about the same variance.
+    """
+
+    def logp(value: Any, asked: Any, logit: Any) -> Any:
+        return -value * pt.softplus(-logit) - (asked - value) * pt.softplus(logit)
+
+    def random(asked: Any, logit: Any, rng: Any = None, size: Any = None) -> Any:
+        a, b = asked * expit(logit), asked * expit(-logit)
+        return asked * rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9))
+
+    return pm.CustomDist(
+        name,
+        asked,
+        logit,
+        logp=logp,
+        random=random,
+        signature="(),()->()",
+        observed=observed,
+        dims="cluster_size",
+    )

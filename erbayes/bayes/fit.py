@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from arviz_stats.base import array_stats
 from scipy.linalg import block_diag
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
@@ -28,12 +29,10 @@ from ..metrics.definitions import (
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT
 from ..metrics.unseen import Unseen, stack_components
-from .by_model import FittedByModel
 from .data import Evidence
 from .heap import read_as_capped
 from .importance import need_draws
 from .model import SizeModel, need_model
-from .model_average import draw_parts, mix_draws
 from .population import join_and_complete
 from .summary import explained, find_alarms
 from .totals import identifies, split_identified
@@ -54,7 +53,7 @@ CHAINS = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(FittedByModel, FittedTree):
+class Fit(FittedTree):
     """A fit of a size model: posterior draws of finite populations and of their metrics.
 
     Attributes
@@ -62,11 +61,11 @@ class Fit(FittedByModel, FittedTree):
     evidence : Evidence
         The data of the model, from `sample`.
     draws : JoinedDraws
-        Posterior draws of the tied parts: sizes, retention and leakage.
+        Posterior draws of the tied parts: sizes, retention and mates.
     population : Populations
         Finite populations, one per draw.
-    parts : dict, part -> dict, model -> ParameterDraws
-        Draws of each candidate model, before the parts are tied.
+    parts : dict, part -> ParameterDraws
+        Draws of each part, before they are tied.
     capped : CappedReading or None
         The entities above a heap in the predicted sizes, if the matcher cuts them there. None without such a
         heap, or if draws of records show what it is.
@@ -85,7 +84,7 @@ class Fit(FittedByModel, FittedTree):
     def table(
         self, level: float = 0.95, metrics: MetricLike | None = None, errors: bool = False
     ) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and how they depend on priors and models.
+        """Return estimates and intervals of metrics, and how they depend on priors.
 
         Parameters
         ----------
@@ -105,8 +104,6 @@ class Fit(FittedByModel, FittedTree):
               depends on that prior.
             - posterior_lower, posterior_upper: the interval of the posterior.
             - closed_lower, closed_upper: that of the closed form.
-            - model_lower, model_upper, if parts have candidate models: the widest range of the intervals
-              under those that the sample does not reject (see `Fit.models`).
         """
         metrics = _choose_metrics(metrics)
         answer = self.estimate(metrics)
@@ -117,7 +114,7 @@ class Fit(FittedByModel, FittedTree):
         return table.join(self._compare_answers(modelled, level)) if modelled else table
 
     def _compare_answers(self, metrics: Sequence[Metric], level: float) -> pd.DataFrame:
-        """Return how metrics depend on priors and models, with the intervals of the posterior."""
+        """Return how metrics depend on priors, with the intervals of the posterior."""
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
@@ -125,10 +122,7 @@ class Fit(FittedByModel, FittedTree):
         table["prior_shift"] = shift.to_numpy()[largest]
         table["prior_shift_error"] = error.to_numpy()[largest]
         table[["posterior_lower", "posterior_upper"]] = draws.interval(level)
-        if not self.by_model:
-            return table
-        under = self.models(metrics, level).query("not rejected").groupby("metric")
-        return table.assign(model_lower=under.lower.min(), model_upper=under.upper.max())
+        return table
 
     def __getitem__(self, metric: Metric | str) -> pd.Series:
         """Return the row of one metric in the table of `estimate`."""
@@ -225,6 +219,30 @@ class Fit(FittedByModel, FittedTree):
         uncapped = self if self.capped is None else replace(self, capped=None)
         return find_alarms(uncapped, self.capped)
 
+    def convergence(self) -> pd.DataFrame:
+        """Return the diagnostics of the draws of each part, one row per part.
+
+        Columns are khat, the Pareto shape of importance weights, the largest R-hat and whose it is, and the
+        fewest effective draws.
+
+        See Also
+        --------
+        NotConverged : warns if weights are unreliable.
+        """
+        rows, parts = {}, self.model.compile(self.evidence.data)
+        for place, draws in self.parts.items():
+            r_hat = array_stats.rhat(draws.thetas, chain_axis=0, draw_axis=1)
+            effective = array_stats.ess(draws.thetas, chain_axis=0, draw_axis=1, method="bulk")
+            # a parameter that does not vary has none
+            worst = int(np.argmax(np.where(np.isnan(r_hat), 1.0, r_hat)))
+            rows[place] = {
+                "khat": draws.khat,
+                "r_hat": float(r_hat[worst]),
+                "worst": parts[place].coordinates[worst],
+                "effective": float(np.nanmin(effective)),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("part")
+
     def explain(self, level: float = 0.95) -> str:
         """Explain what pairwise precision and recall depend on: sample, prediction and priors."""
         answer = self.estimate([pairwise_precision, pairwise_recall])
@@ -283,8 +301,8 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     Alarm
         The sample contradicts the known totals of the prediction.
     NotConverged
-        Importance weights are unreliable, of a part (a Pareto shape above .7) or of the known number of
-        predicted links. For a part, raise `draws`, take another model of it, such as
+        Importance weights of a part are unreliable (a Pareto shape above .7), or sizes and retention hardly
+        agree with the links that are right. For a part, raise `draws`, take another model of it, such as
         `LogNormalSizes` for sizes, or sample the model by ``pymc.sample(model=fit.pymc)``.
 
     References
@@ -302,10 +320,10 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     """
     number, model, rng = -(-need_draws(draws) // CHAINS), need_model(model), generator(rng)
     evidence = Evidence.of(sample)
-    tied = model.compile(evidence.data)
-    parts = draw_parts(tied, number, CHAINS, rng)
-    mixed = {place: mix_draws(place, tied[place], of_part, rng) for place, of_part in parts.items()}
-    joint, population = join_and_complete(mixed, evidence.data, rng)
+    compiled = model.compile(evidence.data)
+    parts = {place: part.sampled(number, CHAINS, rng) for place, part in compiled.items()}
+    tied = {place: part.evaluated(parts[place]) for place, part in compiled.items()}
+    joint, population = join_and_complete(tied, evidence.data, rng)
     seed = int(rng.integers(2**31))
     capped = read_as_capped(sample, evidence, population, seed)
     fit = Fit(sample, model, evidence, joint, population, seed, parts, capped=capped)

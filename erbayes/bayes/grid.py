@@ -20,8 +20,6 @@ LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
 RANK = 5
 """Number of basis functions of a smooth function."""
-INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
-"""Bins of intrusion, the number of foreign records that a record of an entity meets on average."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +42,6 @@ class SizeGrid:
     @property
     def x(self) -> FloatArray:
         return np.asarray(np.log2(self.size))
-
-    @property
-    def doubling(self) -> IntArray:
-        """Doubling of each bin: 0 for size 1, 1 for 2 and 3, and so on."""
-        return np.floor(np.log2(self.lower)).astype(np.int64)
 
 
 @lru_cache
@@ -80,8 +73,3 @@ def _make_basis(points: tuple[float, ...], length: float, rank: int) -> FloatArr
     functions = np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
     functions.setflags(write=False)
     return functions
-
-
-def nearest(grid: FloatArray, x: FloatArray) -> IntArray:
-    """Return the position of the nearest point of an increasing positive grid, on the log scale."""
-    return np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), x)

@@ -1,4 +1,4 @@
-"""Adaptive importance sampling of densities with few dimensions, with the evidence of each.
+"""Adaptive importance sampling of a density with few dimensions, with its evidence.
 
 Proposals are t distributions around the mode, adapted over rounds (Cornuet, Marin, Mira and Robert 2012,
 Scandinavian Journal of Statistics 39, 798-812). Weights are Pareto smoothed, and unreliable if the shape k̂
@@ -31,16 +31,9 @@ WIDER = 1.3
 MOST = 40
 """Largest number of points of a target, in multiples of the draws."""
 EFFECTIVE = 1.25
-"""Effective points of a part that suffice, as a multiple of the draws.
+"""Effective points that suffice, as a multiple of the draws.
 
 With .4, points had copies that no diagnostic of ArviZ could see among the draws.
-"""
-UNLIKELY = 0.2
-"""Smallest share of these points, for targets of small posterior probability p; others have √p of them.
-
-With p, evidence changed the probability of a model by .045 from seed to seed, three times as much as the
-number of draws explains. With a fifth of this share, a model whose first points miss its mass stayed
-unlikely: it lost up to 4 natural logs of evidence.
 """
 BEND = 6.0
 """|v|² from which `LightTails` shortens tails, κ, which is twice the degrees of freedom of t priors.
@@ -53,8 +46,6 @@ FEWEST_DRAWS = 50
 """Fewest draws from which the Pareto shape of their weights can be estimated."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
-NEGLIGIBLE = 0.01
-"""Posterior probability and Bayes factor against the best target, below which weights may be unreliable."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
 LARGE = 3.0
@@ -72,21 +63,15 @@ def need_draws(draws: Any) -> int:
 
 
 class Target(Protocol):
-    """An unnormalised density of θ, (d,), and a further state without parameters.
+    """An unnormalised density of θ, (d,).
 
-    The search of the mode begins at `start`, (d,). `heavy_tails` are the blocks with a t prior, and
-    `log_flawless` is the log mass of the further state, -∞ without one. Targets with the same `program` have
-    similar modes.
+    The search of the mode begins at `start`, (d,). `heavy_tails` are the blocks with a t prior.
     """
 
     @property
     def start(self) -> FloatArray: ...
     @property
     def heavy_tails(self) -> Sequence[Block]: ...
-    @property
-    def log_flawless(self) -> float: ...
-    @property
-    def program(self) -> Any: ...
     def log_densities(self, thetas: FloatArray, /) -> FloatArray:
         """Return the log density at each θ, (K, d), as (K,)."""
         ...
@@ -160,45 +145,18 @@ class Proposal:
         return np.asarray(constant - (DF + d) / 2 * np.log1p(np.einsum("kd,kd->k", z, z) / DF))
 
 
-@dataclass(frozen=True, eq=False)
-class Approximation:
-    """Draws `thetas`, (chain, draw, d), of one target, without its further state.
+class Adapted:
+    """Adaptive multiple importance sampling of a target.
 
-    `share` is its posterior probability, or its Bayes factor against the best target if that is larger.
+    `log_evidence` is the log marginal density of the data, and `khat` the Pareto shape of the weights.
     """
 
-    adapted: Adapted
-    thetas: FloatArray
-    share: float
-
-    @property
-    def khat(self) -> float:
-        """Pareto shape of the weights of the points."""
-        return self.adapted.smoothed[1]
-
-    @property
-    def log_evidence(self) -> float:
-        return self.adapted.log_marginal
-
-
-class Adapted:
-    """Adaptive multiple importance sampling of a target, from the mode of a similar one if there is one."""
-
-    def __init__(
-        self,
-        part: Target,
-        first: int,
-        rng: np.random.Generator,
-        chains: int = 1,
-        other: Adapted | None = None,
-    ) -> None:
-        self.part, self.rng, self.chains, self.log_flawless = part, rng, chains, part.log_flawless
+    def __init__(self, part: Target, first: int, rng: np.random.Generator, chains: int = 1) -> None:
+        self.part, self.rng, self.chains = part, rng, chains
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        mode, self.cov = self._approximate_laplace(part.start if other is None else other.mode)
-        self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
-        self.centre = mode
+        self.centre, self.cov = self._approximate_laplace(part.start)
         self.proposals: list[tuple[Proposal, float]] = []
-        self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
+        self.points, self.thetas = np.empty((2, 0, len(part.start)))
         self.densities, self.mixture, self.ratios, self.counted = np.empty((4, 0))
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
         self.round(first)
@@ -268,30 +226,16 @@ class Adapted:
         # and a tail has not all of the mass
         counts = -np.inf if of_tail else np.log(len(self.proposals))
         self.counted = np.concatenate([self.counted, np.full(number, counts)])
-        self.log_marginal = float(np.logaddexp.reduce(self.by_chain) - np.log(self.chains))
+        weighted = np.logaddexp.reduce(self.ratios + self.counted)
+        self.log_evidence = float(weighted - np.logaddexp.reduce(self.counted))
         w = truncated(self.log_w)
         self.effective = float(1 / (w @ w))
         self.centre, self.cov = moments(w, self.points, self.cov)
 
     @property
-    def by_chain(self) -> FloatArray:
-        """Log marginal density of the data by the points of each chain, (chain,)."""
-        weighted, counted = (v.reshape(-1, self.chains) for v in (self.ratios + self.counted, self.counted))
-        return np.asarray(np.logaddexp.reduce(weighted) - np.logaddexp.reduce(counted))
-
-    @property
     def log_w(self) -> FloatArray:
         """Log weights of the points by the mixture of all proposals, up to a constant."""
         return np.asarray(self.densities - self.mixture)
-
-    @property
-    def log_evidence(self) -> float:
-        """Log marginal density of the data, the further state included."""
-        return float(np.logaddexp(self.log_marginal, self.log_flawless))
-
-    def unfinished(self, draws: float, share: float) -> bool:
-        """Return True if fewer draws than these are effective, or if weights that matter are unreliable."""
-        return self.effective < draws or (share >= NEGLIGIBLE and self.smoothed[1] > KHAT)
 
     @property
     def smoothed(self) -> tuple[FloatArray, float]:
@@ -300,46 +244,30 @@ class Adapted:
             self._smoothed = smoothed(self.log_w)
         return self._smoothed
 
-    def approximation(self, draws: int, share: float) -> Approximation:
-        """Return `draws` draws in each chain, of a target with this share."""
+    @property
+    def khat(self) -> float:
+        return self.smoothed[1]
+
+    def draw(self, draws: int) -> FloatArray:
+        """Return `draws` draws in each chain, (chain, draw, d)."""
         w, at = self.smoothed[0], np.arange(len(self.points)).reshape(-1, self.chains).T
         # points of one round are next to each other, and resampling keeps their order
         shuffled = self.rng.permuted(at, axis=1)
         chosen = [of[resampled(w[of] / w[of].sum(), draws, self.rng)] for of in shuffled]
-        return Approximation(self, self.thetas[np.stack(chosen)], share)
+        return np.asarray(self.thetas[np.stack(chosen)])
 
 
-def approximated(
-    targets: Sequence[Target],
-    draws: int,
-    rng: np.random.Generator,
-    prior: Sequence[float] = (1.0,),
-    chains: int = 1,
-) -> list[Approximation]:
-    """Approximate the posterior of each target, with `draws` draws in all `chains` together."""
-    adapted: list[Adapted] = []
-    first = max(draws // FIRST, SMALLEST)
-    for target in targets:
-        similar = (a for a in adapted if a.part.program is target.program)
-        adapted.append(Adapted(target, first, rng, chains, next(similar, None)))
-    while True:
-        evidence = np.array([one.log_evidence for one in adapted])
-        log_joint = np.log(prior) + evidence
-        probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
-        share = np.maximum(probability, np.exp(evidence - evidence.max()))
-        enough = EFFECTIVE * draws * np.maximum(np.sqrt(probability), UNLIKELY)
-        unfinished = [
-            (one, needed)
-            for one, needed, s in zip(adapted, enough, share, strict=True)
-            if len(one.points) < MOST * draws and one.unfinished(needed, s)
-        ]
-        if not unfinished:
-            return [one.approximation(draws // chains, s) for one, s in zip(adapted, share, strict=True)]
-        for one, needed in unfinished:
-            # from a tenth to all of the points before, or a quarter if only weights are unreliable
-            number, of_tail = len(one.points), one.effective >= needed
-            missing = 0.25 if of_tail else MISSING * (needed / one.effective - 1)
-            one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number), of_tail)
+def approximated(target: Target, draws: int, rng: np.random.Generator, chains: int = 1) -> Adapted:
+    """Approximate the posterior of a target, for `draws` draws in all `chains` together."""
+    one = Adapted(target, max(draws // FIRST, SMALLEST), rng, chains)
+    while len(one.points) < MOST * draws:
+        # a quarter of the points before if only weights are unreliable, or from a tenth to all of them
+        number, of_tail = len(one.points), one.effective >= EFFECTIVE * draws
+        if of_tail and one.khat <= KHAT:
+            break
+        missing = 0.25 if of_tail else MISSING * (EFFECTIVE * draws / one.effective - 1)
+        one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number), of_tail)
+    return one
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

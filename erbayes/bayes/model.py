@@ -1,4 +1,4 @@
-"""The size model: sizes of entities, and their errors given size, tied by the known number of links."""
+"""The size model: sizes of entities, links that they keep, and mates that are right, tied by common links."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.special import log_softmax
 
+from .._internal.arrays import FloatArray
 from .._internal.errors import need_object
-from .contract import Data, ModelPart, PlacedPart, coords, dimensions, tensor, title
+from .contract import RETURNED, Data, ModelPart, PlacedPart, coords, dimensions, tensor, title
 from .data import Evidence
-from .error_models import Leakage, Retention, Threshold
-from .joint import add_mixture
-from .model_average import ModelAverage, as_average, compile_part
-from .population import TIED, ExpectedLinks, expect_unsampled
-from .priors import NormalPrior, StudentTPrior, counts
-from .programs import building
+from .error_models import Mates, Retention
+from .population import ExpectedLinks, expect_unsampled
+from .priors import counts
+from .programs import CompiledPart, building
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -41,51 +40,19 @@ class Sizes:
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 
-SIZES = ModelAverage(
-    {
-        "predicted": PredictionInformed(),
-        "larger": PredictionInformed(
-            larger_share=NormalPrior(-0.5, 1.5), larger_factor=NormalPrior(3.0, 1.0)
-        ),
-    },
-    {"predicted": 0.95, "larger": 0.05},
-)
-"""Default models of sizes, as predicted or with many records in entities far larger than predicted."""
-RETENTION = ModelAverage(
-    {
-        "usual": Retention(),
-        "uneven": Retention(
-            precision_level=NormalPrior(1.0, 1.0),
-            precision_slope=StudentTPrior(0.0, 0.3),
-            break_slope=StudentTPrior(0.1, 0.4),
-            share_slope=StudentTPrior(0.0, 0.5),
-            break_amplitude=1.0,
-            share_amplitude=1.0,
-        ),
-        "threshold": Threshold(),
-    },
-    {"usual": 0.67, "uneven": 0.3, "threshold": 0.03},
-)
-"""Default models of retention.
-
-- usual: small entities show the links that large ones keep
-- uneven: large entities keep more or less than small ones show, and differ among each other
-- threshold: entities above some size are cut, whatever happens below it
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class SizeModel:
-    """A model of how many entities have each size, and of their errors given size.
+    """A model of how many entities have each size, of the links that they keep, and of mates that are right.
 
     Parameters
     ----------
-    sizes : SizeFamily or ModelAverage
+    sizes : SizeFamily
         How many entities have each size.
-    retention : ModelPart or ModelAverage
+    retention : ModelPart
         Links that an entity keeps: `Retention`, or a part of your own (`contract.RETURNED`).
-    leakage : ModelPart or ModelAverage, optional
-        Foreign records that an entity meets. Without it, no unsampled entity meets one.
+    mates : ModelPart
+        Mates in predicted clusters that are of one entity: `Mates`, or a part of your own. Precision depends
+        on this part alone.
 
     Raises
     ------
@@ -94,61 +61,52 @@ class SizeModel:
 
     Examples
     --------
-    >>> from erbayes.bayes import Leakage, SizeModel, ZetaSizes
-    >>> list(SizeModel(sizes=ZetaSizes(), leakage=Leakage(unmet=0.2)).tied)
-    ['sizes', 'retention', 'leakage']
+    >>> from erbayes.bayes import Mates, SizeModel, ZetaSizes
+    >>> list(SizeModel(sizes=ZetaSizes(), mates=Mates(all_right=0.2)).tied)
+    ['sizes', 'retention', 'mates']
     """
 
-    sizes: SizeFamily | ModelAverage = field(default_factory=lambda: SIZES)
-    retention: ModelPart = field(default_factory=lambda: RETENTION)
-    leakage: ModelPart | None = field(default_factory=Leakage)
+    sizes: SizeFamily = field(default_factory=PredictionInformed)
+    retention: ModelPart = field(default_factory=Retention)
+    mates: ModelPart = field(default_factory=Mates)
 
     def __post_init__(self) -> None:
-        for place in self._places:
+        for place in RETURNED:
             method = "log_weights" if place == "sizes" else "given_size"
-            for part in as_average(getattr(self, place)).models.values():
-                need_object(part, method, f"{place} of a SizeModel must have a method {method}")
+            need_object(getattr(self, place), method, f"{place} of a SizeModel must have a method {method}")
 
     @property
-    def _places(self) -> list[str]:
-        return ["sizes", "retention"] if self.leakage is None else ["sizes", "retention", "leakage"]
+    def tied(self) -> dict[str, PlacedPart]:
+        """Return the parts, which are independent but for the number of common links."""
+        parts = {"sizes": Sizes(self.sizes), "retention": self.retention, "mates": self.mates}
+        return {place: PlacedPart(place, part) for place, part in parts.items()}
 
-    @property
-    def tied(self) -> dict[str, ModelPart]:
-        """Return the parts that are independent except for the known number of predicted links."""
-        tied: dict[str, ModelPart] = {}
-        for place in self._places:
-            part = getattr(self, place)
-            placed = {
-                name: PlacedPart(place, Sizes(one) if place == "sizes" else one)
-                for name, one in as_average(part).models.items()
-            }
-            tied[place] = ModelAverage(placed, part.weights) if isinstance(part, ModelAverage) else placed[""]
-        return tied
+    def compile(self, data: Mapping[str, Any]) -> dict[str, CompiledPart]:
+        """Return the parts, compiled and with these data."""
+        return {place: CompiledPart.of(part, data) for place, part in self.tied.items()}
 
-    def compile(self, data: Mapping[str, Any]) -> dict[str, ModelAverage]:
-        """Return the candidate models of each tied part, compiled and with these data."""
-        return {place: compile_part(part, data) for place, part in self.tied.items()}
+    def build(self, evidence: Evidence, log_common: FloatArray) -> pm.Model:
+        """Build one PyMC model of the parts, given posterior draws of the log number of common links.
 
-    def build(self, evidence: Evidence) -> pm.Model:
-        """Build one PyMC model of the tied parts with all their candidate models."""
+        Sizes and retention observe the mean and variance of these, so that nothing of them moves precision.
+        """
         numbers = evidence.data
         data = Data({name: pt.as_tensor(np.asarray(v)) for name, v in numbers.items()})
         with building(), pm.Model(coords=coords(numbers), model=None) as model:
             by_size: dict[str, Any] = {}
-            for place, part in self.tied.items():
-                by_size |= add_mixture(place, as_average(part), data)
-            for name in ("intact", *TIED):
-                if name in by_size:
-                    by_size[name] = pm.Deterministic(f"{name}_by_size", by_size[name], dims=dimensions(name))
+            for part in self.tied.values():
+                by_size |= part.given_size(data)
+            for name in ("entities", "intact", "kept", "kept_square", "mates_right"):
+                by_size[name] = pm.Deterministic(f"{name}_by_size", by_size[name], dims=dimensions(name))
             links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data)
             pm.Normal(
-                "log_predicted_links",
-                pt.log(links.predicted),
-                pt.sqrt(links.relative_variance),
-                observed=np.log(numbers["predicted_links"]),
+                "log_common_links",
+                pt.log(links.common),
+                pt.sqrt(links.relative_variance + np.var(log_common)),
+                observed=np.mean(log_common),
             )
-            pm.Deterministic("expected_precision", links.common / links.predicted)
+            right = numbers["sampled_common_links"] + numbers["unlabelled_links"] @ by_size["mates_right"]
+            pm.Deterministic("expected_precision", right / max(evidence.predicted_links, 0.5))
             pm.Deterministic("expected_recall", links.common / links.true)
         return model
 

@@ -1,4 +1,4 @@
-"""From draws of parts to finite populations with about the known number of predicted links."""
+"""From draws of parts to finite populations with the common links that the draw of the mates has."""
 
 from __future__ import annotations
 
@@ -11,142 +11,148 @@ import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
-from .importance import resampled, truncated
+from .data import chance_undrawn
 from .programs import PartDraws
 
 FLOOR = 0.01
-"""Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
+"""Smallest relative standard deviation of a number of common links. It keeps posteriors smooth."""
 CEILING = 0.5
-"""Largest one, so that the known number has an influence even if tails are heavy."""
+"""Largest one, so that common links have an influence even if tails are heavy."""
 NEAR = 0.05
-"""Relative standard deviation by which the links of a population may differ from the known number."""
-PARTNERS = 4
-"""Number of partners of each draw of the first part, of which one is chosen."""
-TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
-"""Quantities by size on which the number of predicted links depends."""
+"""Relative standard deviation by which common links of a population may differ from those of the mates."""
+PARTNERS = 16
+"""Pairs of a draw of sizes and one of retention, of which each draw of the mates takes one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedLinks:
-    """Expected links of a population and variances of the realised ones, as arrays, (...), or tensors."""
+    """Expected true and common links of a population, and the relative variance of the realised common ones.
+
+    They are arrays, (...), or tensors. The variance, of their log, is from the square of `FLOOR` to that of
+    `CEILING`.
+    """
 
     true: Any
     common: Any
-    false: Any
-    common_variance: Any
-    false_variance: Any
-    covariance: Any
+    relative_variance: Any
 
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> ExpectedLinks:
         """Add the links of sampled entities to those of the `rest`."""
-        s = data["size"]
-        foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
-        c2 = s * (s - 1) / 2
-        records, links = rest * s, rest * c2
-        kept = links * by_size["kept"]
-        return cls(
-            links.sum(-1) + data["sampled_true_links"],
-            kept.sum(-1) + data["sampled_common_links"],
-            ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            (links * c2 * by_size["kept_square"]).sum(-1),
-            (records * s * foreign_square).sum(-1) / 4,
-            (kept * s * foreign).sum(-1) / 2,
-        )
-
-    @property
-    def predicted(self) -> Any:
-        """Expected number of predicted links, the common and the false ones."""
-        return self.common + self.false
-
-    @property
-    def variance(self) -> Any:
-        """Variance of the realised number of predicted links."""
-        return self.common_variance + self.false_variance + 2 * self.covariance
-
-    @property
-    def relative_variance(self) -> Any:
-        """Variance of the log number of predicted links, from the square of `FLOOR` to that of `CEILING`."""
-        return (self.variance / self.predicted**2).clip(0, CEILING**2) + FLOOR**2
-
-
-def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
-    """Return the probability that no draw selects an entity, by size, given `entities` per size, (..., J)."""
-    q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
-    total = (entities * q).sum(-1)[..., None]
-    p, n = q / total, fixed * data["draws"] + (1 - fixed) * total
-    return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
+        c2 = data["size"] * (data["size"] - 1) / 2
+        links = rest * c2
+        common = (links * by_size["kept"]).sum(-1) + data["sampled_common_links"]
+        variance = (links * c2 * by_size["kept_square"]).sum(-1) / (common**2 + 1e-200)
+        true = links.sum(-1) + data["sampled_true_links"]
+        return cls(true, common, variance.clip(0, CEILING**2) + FLOOR**2)
 
 
 def expect_unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Return the expected number of unsampled entities, M_s (1 - π_s), by size, (..., J)."""
-    entities = by_size["entities"]
-    rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
+    entities, q = by_size["entities"], data["selection"]
+    rest = entities * chance_undrawn(q, (entities * q).sum(-1)[..., None], data)
+    records = data["records"] - data["sampled_records"]
     # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
-def log_density_of_total(links: ExpectedLinks, log_total: Any) -> Any:
-    """Return the log density of log \\|P\\|, normal around the log of the expected number."""
-    spread = links.relative_variance
-    return -0.5 * (np.log(links.predicted) - log_total) ** 2 / spread - 0.5 * np.log(spread)
+def log_ratio(links: FloatArray, known: FloatArray) -> FloatArray:
+    """Return the log of a ratio of numbers of links, each taken for half a link at least."""
+    return np.asarray(np.log(np.maximum(links, 0.5)) - np.log(np.maximum(known, 0.5)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedDraws:
-    """Joint posterior draws of parts, (chain, draw, ...), from `agreeing` effective combinations."""
+    """Joint posterior draws of parts, (chain, draw, ...).
+
+    `common` and `b3` are the links and the sum of B-cubed precisions of records that are right, by the mates,
+    (chain, draw). `agreeing` is the mean agreement of these links with those of sizes and retention, from 0
+    to 1.
+    """
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
     log_prior: dict[str, FloatArray]
     khat: dict[str, float]
+    common: FloatArray
+    b3: FloatArray
     agreeing: float
     problems: list[str]
-    log_evidence: float = 0.0
+
+
+def poststratify(
+    right: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return common links and the sum of B-cubed precisions, (...), given draws of `mates_right`, (..., c).
+
+    Known pieces are kept, and other records have the share q of their mates, with noise of single clusters.
+    """
+    links, precision = data["unlabelled_links"], data["unlabelled_precision"]
+    share, drawn = right.copy(), np.flatnonzero(links > 0)
+    q = right[..., drawn]
+    noisy = rng.beta(np.maximum(q * precision[drawn], 1e-9), np.maximum((1 - q) * precision[drawn], 1e-9))
+    share[..., drawn] = np.where(q < 1, noisy, q)
+    b3 = np.minimum(data["known_b3"] + share @ data["unlabelled_b3"], data["records"])
+    return data["sampled_common_links"] + share @ links, b3
 
 
 def join_parts(
     parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
 ) -> JoinedDraws:
-    """Join draws of independent parts, the first that of sizes, by the known number of predicted links."""
+    """Join draws of the parts by the common links: each draw of the mates takes one of some pairs of others.
+
+    It goes one way. Each draw of the mates stays, so that precision depends on no prior of sizes.
+    """
     for (one, a), (other, b) in combinations(parts.items(), 2):
         for name in [*(a.by_size.keys() & b.by_size), *(a.parameters.keys() & b.parameters)]:
             raise DataError(f"both {one} and {other} have a '{name}': rename one of them")
-    first, *others = parts.values()
-    C, K = next(iter(first.by_size.values())).shape[:2]
-    chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest, log_total = expect_unsampled(first.by_size, data), np.log(data["predicted_links"])
-    tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
+    sizes, retention, mates = (parts[name] for name in ("sizes", "retention", "mates"))
+    common, b3 = poststratify(mates.by_size["mates_right"], data, rng)
+    C, K = common.shape
+    chain, draw = np.arange(C)[:, None], np.arange(K)
     # Resampled draws of a part have copies next to each other. All draws of a part are shifted by one number,
     # so that copies stay next to each other among the joint draws, where ArviZ's effective sample size allows
-    # for them, as it cannot for copies at random places. Partners of a draw are neighbours, and the shifts of
-    # the second and third part have opposite directions, so that combinations differ.
-    first_partner = rng.integers(K, size=(len(others), C, 1))
-    direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
-    partners = (draw + first_partner + direction * np.arange(PARTNERS).reshape(-1, 1, 1, 1)) % K
-    log_w = np.empty((C, K, PARTNERS))
-    for j, partner in enumerate(partners):
-        by_size = first.by_size | {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
-        log_w[..., j] = log_density_of_total(ExpectedLinks.of(rest, by_size, data), log_total)
-    w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
-    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
-    of_first, choice = np.divmod(pairs, PARTNERS)
-    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(others)))]
-    chosen = dict(zip(parts, draws, strict=True))
+    # for them, as it cannot for copies at random places. The pairs of a draw are far apart.
+    shift, step = rng.integers(K, size=(2, C, 1)), max(K // PARTNERS, 1)
+    j = step * np.arange(PARTNERS).reshape(-1, 1, 1)
+    pairs = np.stack([(draw + shift[0] + j) % K, (draw + shift[1] - j) % K])
+    rest, log_w = expect_unsampled(sizes.by_size, data), np.empty((PARTNERS, C, K))
+    distance = np.empty_like(log_w)
+    for at, (i, r) in enumerate(pairs.swapaxes(0, 1)):
+        kept = {name: retention.by_size[name][chain, r] for name in ("kept", "kept_square")}
+        links = ExpectedLinks.of(rest[chain, i], kept, data)
+        distance[at] = log_ratio(links.common, common) ** 2 / links.relative_variance
+        log_w[at] = -distance[at] / 2 - np.log(links.relative_variance) / 2
+    # the largest of log weights plus Gumbel noise is a draw with these weights
+    best = (log_w + rng.gumbel(size=log_w.shape)).argmax(axis=0)
+    of_sizes, of_retention = (np.take_along_axis(of, best[None], 0)[0] for of in pairs)
+    chosen = {"sizes": of_sizes, "retention": of_retention, "mates": np.broadcast_to(draw, (C, K))}
 
     def joint(field: str) -> dict[str, FloatArray]:
         return {k: v[chain, chosen[name]] for name, p in parts.items() for k, v in getattr(p, field).items()}
 
-    log_evidence = float(np.logaddexp.reduce(log_w, axis=None) - np.log(log_w.size))
+    log_prior = {name: p.log_prior[chain, chosen[name]] for name, p in parts.items()}
+    for name in ("sizes", "retention"):
+        log_prior[name] = _given(common, log_prior[name])
     return JoinedDraws(
         joint("by_size"),
         joint("parameters"),
-        {name: p.log_prior[chain, chosen[name]] for name, p in parts.items()},
+        log_prior,
         {name: p.khat for name, p in parts.items()},
-        float(1 / (w**2).sum()),
+        common,
+        b3,
+        float(np.exp(-distance.min(axis=0) / 2).mean()),
         [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems],
-        sum(p.log_evidence for p in parts.values()) + log_evidence,
     )
+
+
+def _given(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return y without what a line in x says of it, (chain, draw).
+
+    A prior of sizes changes what follows from a number of common links and not this number.
+    """
+    x = x - x.mean()
+    return np.asarray(y - x * (x * y).sum() / max((x * x).sum(), 1e-300))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,45 +162,50 @@ class Populations:
     number: FloatArray
     true: FloatArray
     common: FloatArray
-    false: FloatArray
+
+    def scale_true(self, common: FloatArray) -> FloatArray:
+        """Return true links, (...), scaled as the own common links to those of a draw."""
+        scaled = np.maximum(self.true * np.exp(log_ratio(common, self.common)), common)
+        # if no link is lost, true links equal the common ones
+        return np.where(self.true == self.common, common, scaled)
 
 
 def draw_populations(
-    by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 3
+    by_size: Mapping[str, FloatArray],
+    common: FloatArray,
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    tries: int = 3,
 ) -> Populations:
-    """Draw a finite population for each posterior draw, (..., J), and choose one of `tries` by its links.
+    """Draw a finite population for each posterior draw, (..., J), one of `tries` chosen by `common` links.
 
-    Numbers of entities are Poisson, shares of links kept beta and foreign links gamma distributed, with the
-    moments of the model.
+    Numbers of entities are Poisson and shares of links kept beta distributed, with the moments of the model.
     """
     s, expected = data["size"], expect_unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
     number = np.empty(expected.shape)
-    number[..., steady], *once = (v[0] for v in _draw_entities(expected, by_size, s, steady, 1, rng))
-    numbers, common, foreign = _draw_entities(expected, by_size, s, ~steady, tries, rng)
-    common = common + once[0] + data["sampled_common_links"]
-    false = (foreign + once[1] + data["sampled_foreign"]) / 2
-    distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
-    # The largest of log weights plus Gumbel noise is a draw with these weights.
+    number[..., steady], once = (v[0] for v in _draw_entities(expected, by_size, s, steady, 1, rng))
+    numbers, found = _draw_entities(expected, by_size, s, ~steady, tries, rng)
+    found = found + once + data["sampled_common_links"]
+    distance = log_ratio(found, common) / NEAR
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
     number[..., ~steady] = np.take_along_axis(numbers, chosen[..., None], 0)[0]
-    common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (common, false))
-    return Populations(number, number @ c2 + data["sampled_true_links"], common, false)
+    found = np.take_along_axis(found, chosen, 0)[0]
+    return Populations(number, number @ c2 + data["sampled_true_links"], found)
 
 
 STEADY = 0.03
-"""Relative standard deviation of predicted links, caused by all sizes that are drawn once for all tries."""
+"""Relative standard deviation of common links, caused by all sizes that are drawn once for all tries."""
 
 
 def _mark_steady_sizes(
     expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
 ) -> BoolArray:
-    """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,)."""
+    """Return True for sizes whose entities hardly change the number of common links by chance, (J,)."""
     s = data["size"]
-    # The square of a sum of two terms is at most twice the sum of their squares.
-    foreign = by_size.get("foreign_square", 0.0)  # a model without leakage has none
-    of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * foreign / 4)
-    variance = (expected * of_one).reshape(-1, len(s)).mean(axis=0) / data["predicted_links"] ** 2
+    of_one = (s * (s - 1) / 2) ** 2 * by_size["kept_square"]
+    links = ExpectedLinks.of(expected, by_size, data).common.mean()
+    variance = (expected * of_one).reshape(-1, len(s)).mean(axis=0) / max(links, 0.5) ** 2
     order = np.argsort(variance)
     steady = np.zeros(len(s), dtype=bool)
     steady[order] = np.cumsum(variance[order]) < STEADY**2
@@ -208,12 +219,10 @@ def _draw_entities(
     chosen: BoolArray,
     tries: int,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...)."""
+) -> tuple[FloatArray, FloatArray]:
+    """Draw the entities of some sizes, (tries, ..., j), and their common links, (tries, ...)."""
     s, expected = s[chosen], expected[..., chosen]
     intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
-    none = np.zeros(chosen.shape)
-    foreign, square = (by_size.get(name, none)[..., chosen] for name in ("foreign", "foreign_square"))
     drawn = (tries, *expected.shape)
     complete = rng.poisson(expected * intact, drawn)
     broken = rng.poisson(expected * (1 - intact), drawn)
@@ -221,9 +230,7 @@ def _draw_entities(
     mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
     variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
     common = (complete + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
-    shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
-    scale = s * foreign / np.where(shape > 0, shape, 1)
-    return number, common, np.einsum("...j,...j", scale, rng.standard_gamma(number * shape))
+    return number, common
 
 
 MANY = 30
@@ -257,4 +264,4 @@ def join_and_complete(
 ) -> tuple[JoinedDraws, Populations]:
     """Join draws of parts, and draw a finite population for each joint draw."""
     draws = join_parts(parts, data, rng)
-    return draws, draw_populations(draws.by_size, data, rng)
+    return draws, draw_populations(draws.by_size, draws.common, data, rng)

@@ -17,13 +17,14 @@ from ..metrics.estimates import Estimates
 from ..units.clustering import Clustering
 from ..units.units import histogram
 from .data import data_of_prediction
-from .error_models import Leakage
+from .error_models import Mates, Retention
 from .importance import need_draws
-from .model import RETENTION, SIZES, SizeModel, need_model
-from .model_average import ModelAverage, draw_average_from_prior
+from .model import SizeModel, need_model
 from .population import join_and_complete
 from .priors import NormalPrior
-from .totals import COMPLETED, applied, count_completed_links
+from .programs import draw_from_prior
+from .sizes import PredictionInformed
+from .totals import COMPLETED, applied
 
 
 def prior(
@@ -36,8 +37,9 @@ def prior(
 ) -> Estimates:
     """Draw metrics from the prior predictive distribution, given the sizes of predicted clusters.
 
-    Sizes and errors are drawn from the prior, and weighted by the known number of predicted links. If the
-    interval excludes what you think possible, or includes what you know to be wrong, change the priors.
+    Precision is that of mates from the prior in the known clusters, and sizes and retention are drawn to
+    agree with it. If the interval excludes what you think possible, or includes what you know to be wrong,
+    change the priors.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ def prior(
     model : SizeModel, optional
         By default `SizeModel()`.
     metrics : Metric or str, or several
-        Metrics of true, common and predicted links. Others raise NotIdentified.
+        Metrics of true, common and predicted links, or B-cubed precision. Others raise NotIdentified.
     draws : int
         50 or more, else DataError. Some of them are copies.
 
@@ -69,8 +71,8 @@ def prior(
     model, rng = need_model(model), generator(rng)
     number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
     data = data_of_prediction(known)
-    parts = {place: draw_average_from_prior(part, data, number, rng) for place, part in model.tied.items()}
-    _, population = join_and_complete(parts, data, rng)
+    parts = {place: draw_from_prior(part, data, number, rng) for place, part in model.tied.items()}
+    joint, population = join_and_complete(parts, data, rng)
     linked = population.true[0] > 0
 
     def total(column: Column | Known) -> FloatArray:
@@ -78,8 +80,10 @@ def prior(
         if isinstance(known_column, ClusterSum):
             return np.full((1, linked.sum()), known.total(known_column))
         if known_column not in COMPLETED:
-            raise NotIdentified(f"the prior of '{column.name}' is not drawn, but those of links alone")
-        return count_completed_links(known_column, population, data["predicted_links"])[:, linked]
+            raise NotIdentified(
+                f"the prior of '{column.name}' is not drawn, but those of links and of B-cubed precision"
+            )
+        return COMPLETED[known_column](joint, population)[:, linked]
 
     return applied(metrics, total)
 
@@ -91,7 +95,7 @@ WITHIN = 0.9
 
 
 def elicited(
-    intact: Range | None = None, clean: Range | None = None, in_larger: Range | None = None
+    intact: Range | None = None, right: Range | None = None, in_larger: Range | None = None
 ) -> SizeModel:
     """Return the default model with priors from three 90 % intervals of shares.
 
@@ -103,8 +107,8 @@ def elicited(
     ----------
     intact : (low, high), optional
         Of the entities of usual size with several records, the share in one predicted cluster.
-    clean : (low, high), optional
-        Of the entities of usual size, the share that meets no foreign record in its predicted clusters.
+    right : (low, high), optional
+        Of two records of a predicted cluster of usual size, the chance that they are of one entity.
     in_larger : (low, high), optional
         Of the records, the share in entities far larger than the predicted clusters.
 
@@ -115,30 +119,24 @@ def elicited(
 
     Notes
     -----
-    The level of log(-log(`intact`)) in `Retention`, that of log(-log(`clean`)) in `Leakage`, and the logit of
-    `in_larger` are normal, with 5 % of their mass outside either end. In `Threshold`, `intact` is the share
-    below the threshold. The candidate model of sizes with many larger entities does not change.
+    The level of log(-log(`intact`)) in `Retention`, that of logit `right` in `Mates`, and the logit of
+    `in_larger` are normal, with 5 % of their mass outside either end.
 
     Examples
     --------
     >>> from erbayes import bayes
-    >>> model = bayes.elicited(intact=(0.6, 0.95), clean=(0.8, 0.99))
-    >>> model.retention.usual.break_level
+    >>> model = bayes.elicited(intact=(0.6, 0.95), right=(0.8, 0.99))
+    >>> model.retention.break_level
     NormalPrior(mean=-1.82, sd=0.7)
     """
-    retention, leakage, sizes = RETENTION, Leakage(), SIZES
+    sizes, retention, mates = PredictionInformed(), Retention(), Mates()
     if intact is not None:
-        level = _match_quantiles("intact", intact, _log_hazard)
-        models = {name: replace(retention.models[name], break_level=level) for name in ("usual", "uneven")}
-        threshold = retention.models["threshold"]
-        below = replace(threshold.below, break_level=level)
-        retention = ModelAverage({**models, "threshold": replace(threshold, below=below)}, retention.weights)
-    if clean is not None:
-        leakage = replace(leakage, meet_level=_match_quantiles("clean", clean, _log_hazard))
+        retention = replace(retention, break_level=_match_quantiles("intact", intact, _log_hazard))
+    if right is not None:
+        mates = replace(mates, level=_match_quantiles("right", right, logit))
     if in_larger is not None:
-        predicted = replace(sizes.usual, larger_share=_match_quantiles("in_larger", in_larger, logit))
-        sizes = ModelAverage({**sizes.models, "predicted": predicted}, sizes.weights)
-    return SizeModel(sizes, retention, leakage)
+        sizes = replace(sizes, larger_share=_match_quantiles("in_larger", in_larger, logit))
+    return SizeModel(sizes, retention, mates)
 
 
 def _log_hazard(share: FloatArray) -> FloatArray:

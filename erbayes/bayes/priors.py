@@ -11,6 +11,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.pytensorf import replace_rng_nodes
+from pytensor.compile.mode import Mode
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.random.op import RandomVariable
 from scipy.special import gammaln
@@ -186,6 +187,8 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
     """
     if not 0 <= chance <= 1:
         raise ValueError(f"a prior probability must lie in [0, 1], not {chance}")
+    if not pm.modelcontext(None).data_vars and pt.sum(observed).eval(mode=Mode("py", None)) > 0:
+        return pt.constant(0), pt.constant(-np.inf)  # of a model whose data are numbers
     p = hyper(f"{name}_chance", chance)
     return pm.Bernoulli(name, p), pt.switch(pt.sum(observed) > 0, -np.inf, pt.log(p))
 
@@ -237,5 +240,9 @@ def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
 
 
 def hyper(name: str, value: float) -> Any:
-    """Add a parameter of a prior as data, so that another value needs no new compilation."""
-    return pm.Data(name, np.float64(value))
+    """Return a parameter of a prior, as data if the model has its data as such.
+
+    Another value then needs no new compilation. Else it is a number, which is printed.
+    """
+    of_data = bool(pm.modelcontext(None).data_vars)
+    return pm.Data(name, np.float64(value)) if of_data else np.float64(value)

@@ -24,10 +24,12 @@ from pytensor.graph.basic import equal_computations
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors, graph_inputs, toposort
 from pytensor.tensor.random.type import RandomType
+from scipy.special import expit
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import PACKAGE, DataError, head
 from .contract import LOG_FLAWLESS, ModelPart, as_pymc, check_values, coords, tensor, title
+from .importance import KHAT, approximated
 
 COMPILER = RLock()
 """Lock around PyTensor, which cannot build, compile or call functions in two threads at once."""
@@ -55,7 +57,7 @@ def compiled() -> Iterator[None]:
     >>> from erbayes import bayes, datasets
     >>> case = datasets.people()
     >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-    >>> model = bayes.SizeModel(bayes.ZetaSizes(), bayes.Retention(), leakage=None)
+    >>> model = bayes.SizeModel(bayes.ZetaSizes())
     >>> with bayes.compiled():
     ...     fits = [bayes.fast(sample, model, draws=250, rng=seed) for seed in range(3)]
     >>> len(fits)
@@ -93,23 +95,20 @@ class PartDraws:
     log_prior: FloatArray
     khat: float
     problems: list[str]
-    log_evidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterDraws:
-    """Posterior draws of the unconstrained parameters of one part, (chain, draw, d).
+    """Draws of the unconstrained parameters of one part, (chain, draw, d).
 
-    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence by chain, (chain,), which
-    draws from a prior do not have.
+    `states` is 1 without errors, (chain, draw), and `log_evidence` the log marginal density of the data.
     """
 
     thetas: FloatArray
     states: IntArray
-    khat: float
+    khat: float = -np.inf
     problems: list[str] = field(default_factory=list)
     log_evidence: float = 0.0
-    by_chain: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 class Program:
@@ -299,23 +298,23 @@ class CompiledPart:
         with building():
             return float(self.program.outputs[1].eval(values, mode=NUMPY, on_unused_input="ignore"))
 
-    def drawn(
-        self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any
-    ) -> ParameterDraws:
-        """Return draws at each θ, (chain, draw, d), some of them without any error.
+    def sampled(self, draws: int, chains: int, rng: np.random.Generator) -> ParameterDraws:
+        """Return `draws` posterior draws in each chain, some of them without any error."""
+        found = approximated(self, draws * chains, rng, chains)
+        thetas, problems = found.draw(draws), list[str]()
+        if found.khat > KHAT:
+            problems = [
+                f"importance weights are unreliable (Pareto k {found.khat:.2f}, above {KHAT}): raise draws, "
+                "take another model of this part, or sample the model by pymc.sample(model=fit.pymc)"
+            ]
+        flawless = expit(self.log_flawless - found.log_evidence)
+        states = (rng.random(thetas.shape[:2]) < flawless).astype(np.int64)
+        evidence = float(np.logaddexp(found.log_evidence, self.log_flawless))
+        return ParameterDraws(thetas, states, found.khat, problems, evidence)
 
-        `log_evidence` is that given that there are errors.
-        """
-        evidence = np.logaddexp(log_evidence, self.log_flawless)
-        states, odds = np.zeros(thetas.shape[:2], dtype=np.int64), self.log_flawless - log_evidence
-        flawless = float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
-        if flawless > 0:
-            states[...] = rng.random(states.shape) < flawless
-        return ParameterDraws(thetas, states, log_evidence=float(evidence), **about)
-
-    def evaluated(self, drawn: ParameterDraws, index: Any = slice(None)) -> PartDraws:
-        """Return draws at an index of both axes, with their quantities and parameters."""
-        thetas, states = drawn.thetas[index], drawn.states[index]
+    def evaluated(self, drawn: ParameterDraws) -> PartDraws:
+        """Return draws with their quantities and parameters."""
+        thetas, states = drawn.thetas, drawn.states
         shape, flat = states.shape, np.column_stack([thetas.reshape(states.size, -1), states.ravel()])
         # Resampled draws repeat one after the other. Each is computed once.
         new = np.concatenate([[True], (flat[1:] != flat[:-1]).any(axis=1)])[: len(flat)]
@@ -329,7 +328,6 @@ class CompiledPart:
             log_prior,
             drawn.khat,
             drawn.problems,
-            drawn.log_evidence,
         )
 
 
@@ -358,7 +356,7 @@ def draw_from_prior(
         else:
             thetas.append(value.reshape(1, draws, -1))
     theta = np.concatenate(thetas, axis=-1).astype(float)
-    return CompiledPart.of(part, data).evaluated(ParameterDraws(theta, states, -np.inf))
+    return CompiledPart.of(part, data).evaluated(ParameterDraws(theta, states))
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._internal import remedies
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, NotIdentified, Sentence
 from ..engine.diagnostics import reach_large, show_heap
-from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from ..metrics.estimates import Estimates
 from ..units.heap import SETTLED
-from .by_model import FittedByModel
 from .heap import CappedReading
-from .model_average import ModelAverage
 from .totals import FittedTotals
 
 SENSITIVE = 0.3
@@ -50,7 +46,7 @@ def is_unreliable(fit: FittedTotals) -> bool:
     )
 
 
-def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Sentence]:
+def find_alarms(fit: FittedTotals, capped: CappedReading | None) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`. `fit` is that without the reading of a heap."""
     if capped is not None and capped.chance > 0:
         if capped.chance > 1 - SETTLED:
@@ -65,16 +61,10 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
         f"links are expected in entities of more than {largest:,.0f} records. The interval of the model, "
         f"{lower:.2f} to {upper:.2f}, is too short for what is not known of these"
     )
-    if fit.by_model:
-        under = fit.models(pairwise_recall).query("not rejected")
-        what += (
-            ". Candidate models of sizes and errors that the sample does not reject put recall between "
-            f"{under.lower.min():.2f} and {under.upper.max():.2f}"
-        )
     return [Sentence(what, Grade.CAUTION, *reach_large(fit.sample))]
 
 
-def explained(fit: FittedByModel, level: float, answer: Estimates) -> str:
+def explained(fit: FittedTotals, level: float, answer: Estimates) -> str:
     """Return the text of `Fit.explain`, with the `answer` about precision and recall."""
     return "\n\n".join([_explain_sample(fit), _explain_prediction(fit), *_explain_priors(fit, level, answer)])
 
@@ -82,12 +72,13 @@ def explained(fit: FittedByModel, level: float, answer: Estimates) -> str:
 def _explain_sample(fit: FittedTotals) -> str:
     e, several = fit.evidence.entities, fit.evidence.entities.several
     known = fit.evidence.data["sampled_true_links"] / np.maximum(fit.total(TRUE_LINKS), 1.0)
+    foreign = fit.evidence.units.column(PREDICTED_LINKS) - e.links
     return (
         f"The sample has {_format_count(int(e.draws.sum()), 'draw')} of "
         f"{_format_count(len(e.size), 'entity')}, of {e.size.min():,.0f} to {e.size.max():,.0f} records, "
         f"with {_format_percent(known)} of the true links. "
         f"{(e.broken & several).sum():,} of {several.sum():,} with two records or more are broken, and "
-        f"{(e.foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
+        f"{(foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
     )
 
 
@@ -100,27 +91,26 @@ def _explain_prediction(fit: FittedTotals) -> str:
         f"The prediction has {known.total(RECORDS):,.0f} records in {known.count.sum():,.0f} clusters of up "
         f"to {known.size.max():,.0f} records, and {links.sum():,.0f} links. {_format_share(in_larger)} of "
         f"its links are in clusters of more than {largest:,.0f} records, the size of the largest sampled "
-        "entity. The right and the false links of every posterior draw add up to this number of links."
+        "entity. Every posterior draw has as many records, and its right links are a share of these links."
     )
 
 
-def _explain_priors(fit: FittedByModel, level: float, answer: Estimates) -> list[str]:
-    """Return a paragraph about the candidate models, and one about each metric."""
+def _explain_priors(fit: FittedTotals, level: float, answer: Estimates) -> list[str]:
+    """Return a paragraph about each metric, after that of a heap."""
     draws, largest = fit.apply([pairwise_precision, pairwise_recall]), fit.evidence.entities.size.max()
-    (true, larger, false), shift = _share_unsampled_sizes(fit), fit.prior_shift(draws)
-    ranges = fit.models([pairwise_precision, pairwise_recall], level).query("not rejected")
+    (true, larger), shift = _share_unsampled_sizes(fit), fit.prior_shift(draws)
+    unlabelled = fit.evidence.data["unlabelled_links"].sum() / max(fit.evidence.predicted_links, 1.0)
     extrapolated = {
         pairwise_precision.name: (
-            f"{_format_percent(false)} of the false links belong to entities of sizes without a draw"
+            f"Of {_format_share(unlabelled)} of the predicted links no record is labelled, and the share of "
+            "them that is right depends on the sizes of their clusters alone"
         ),
         pairwise_recall.name: (
             f"{_format_percent(true)} of the true links are expected in entities of sizes without a draw, "
             f"and {_format_percent(larger)} in entities of more than {largest:,.0f} records"
         ),
     }
-    paragraphs = [" ".join(["Priors and models determine the rest.", *_explain_models(fit)])]
-    if fit.capped is not None:
-        paragraphs.insert(0, f"{fit.capped}.")
+    paragraphs = [] if fit.capped is None else [f"{fit.capped}."]
     bounds = zip(draws.interval(level), answer.interval(level), strict=True)
     for name, mean, ((lower, upper), (low, high)) in zip(draws.names, draws.mean, bounds, strict=True):
         shifts = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
@@ -133,48 +123,20 @@ def _explain_priors(fit: FittedByModel, level: float, answer: Estimates) -> list
         if name == pairwise_recall.name and is_unreliable(fit):
             sentences.append("The alarm above calls this interval too short.")
         sentences.append(f"With the share of the closed form it is {low:.3f} to {high:.3f}.")
-        if len(ranges):
-            under = ranges.loc[[name]]
-            sentences.append(
-                f"The intervals under the {len(under)} combinations of models that the sample does not "
-                f"reject reach from {under.lower.min():.3f} to {under.upper.max():.3f}."
-            )
         paragraphs.append(" ".join(sentences))
     return paragraphs
 
 
 def _share_unsampled_sizes(fit: FittedTotals) -> list[FloatArray]:
-    """Return shares of links in entities of sizes in whose bin no draw is, (chain, draw) each.
+    """Return shares of the true links in entities of sizes in whose bin no draw is, (chain, draw) each.
 
-    They are of the true links, of those in entities larger than any sampled one, and of the false links, of
-    which half a link is in each entity.
+    They are of all these, and of those in entities larger than any sampled one.
     """
-    data, number, s = fit.evidence.data, fit.population.number, fit.size
+    data, s = fit.evidence.data, fit.size
     unsampled = ~np.isin(np.arange(len(s)), data["sampled"])
+    true, all_true = fit.population.number * pairs(s), np.maximum(fit.population.true, 1.0)
     larger = unsampled & (s > fit.evidence.entities.size.max())
-    true, false = number * pairs(s), number * s * fit.by_size.get("foreign", np.zeros(len(s)))
-    all_true = np.maximum(fit.population.true, 1.0)
-    all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
-    return [
-        true[..., unsampled].sum(-1) / all_true,
-        true[..., larger].sum(-1) / all_true,
-        false[..., unsampled].sum(-1) / all_false,
-    ]
-
-
-def _explain_models(fit: FittedTotals) -> list[str]:
-    """Return a sentence for each part with several models: their prior and posterior probabilities."""
-    sentences = []
-    for place, part in fit.model.tied.items():
-        model: Any = fit.draws.parameters.get(f"{place}_model")
-        if not isinstance(part, ModelAverage) or model is None:
-            continue
-        probabilities = (
-            f"'{name}' {np.mean(model == i):.2f} (before the sample {before:.2f})"
-            for i, (name, before) in enumerate(part.probability.items())
-        )
-        sentences.append(f"Probabilities of the models of {place} are {', '.join(probabilities)}.")
-    return sentences
+    return [true[..., unsampled].sum(-1) / all_true, true[..., larger].sum(-1) / all_true]
 
 
 def _format_percent(shares: FloatArray) -> str:

@@ -14,6 +14,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import NotIdentified
 from ..design.sample import Sample
 from ..metrics.columns import (
+    B3_PRECISION,
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
@@ -42,8 +43,8 @@ from .model import SizeModel
 from .population import JoinedDraws, Populations
 from .programs import ParameterDraws
 
-FEWEST_AGREEING = 100.0
-"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
+LEAST_AGREEING = 0.02
+"""Least mean agreement of common links by sizes and retention with those by mates, from 0 to 1."""
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
@@ -53,20 +54,6 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
     N = np.array([1.0, 2.0, 5.0, 40.0])
     of_entity, of_half = column.term(N, N, N), column.term(N / 2, N, 3 * N)
     return bool(np.allclose(of_half, of_entity / 2, rtol=1e-12))
-
-
-def count_completed_links(column: Column, population: Populations, predicted: float) -> FloatArray:
-    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links."""
-    if predicted == 0:
-        return 0 * population.common if column == COMMON_LINKS else population.true
-    scale = predicted / np.maximum(population.common + population.false, 1e-300)
-    # Without false links, common links equal the predicted ones exactly, not up to rounding.
-    exact = (population.false == 0) & (population.common > 0)
-    common = np.where(exact, predicted, population.common * scale)
-    if column == COMMON_LINKS:
-        return common
-    # If no link is lost, true links equal the common ones.
-    return np.where(population.true == population.common, common, population.true * scale)
 
 
 Total = Callable[[Column | Known], FloatArray]
@@ -100,7 +87,7 @@ class FittedTotals(Pictured):
     draws: JoinedDraws
     population: Populations
     seed: int
-    parts: dict[str, dict[str, ParameterDraws]] = field(default_factory=dict)
+    parts: dict[str, ParameterDraws] = field(default_factory=dict)
     capped: CappedReading | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,7 +130,7 @@ class FittedTotals(Pictured):
         if isinstance(column, ClusterSum):
             return self._compute_total(Known(column))
         if column in COMPLETED:
-            total = count_completed_links(column, self.population, self.evidence.predicted_links)
+            total = COMPLETED[column](self.draws, self.population)
         else:
             unsampled = (self._unsampled * self._expect(column)).sum(-1)
             total = np.asarray(unsampled + self.evidence.units.column(column).sum())
@@ -260,11 +247,11 @@ class FittedTotals(Pictured):
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
         problems, agreeing = list(self.draws.problems), self.draws.agreeing
-        if agreeing < FEWEST_AGREEING:
+        if agreeing < LEAST_AGREEING:
             problems.append(
-                f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
-                "sizes is wrong, or the prediction is not the population that was sampled"
+                "few draws of sizes and retention agree with the number of predicted links that is right "
+                f"(agreement {agreeing:.2g}, below {LEAST_AGREEING}): either this family of sizes is "
+                "wrong, or the prediction is not the population that was sampled"
             )
         return problems
 
@@ -292,8 +279,12 @@ def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metr
     return [m for m in metrics if identifies(m)], [m for m in metrics if not identifies(m)]
 
 
-COMPLETED = (COMMON_LINKS, TRUE_LINKS)
-"""Columns whose totals are those of the finite populations."""
+COMPLETED: dict[Column, Callable[[JoinedDraws, Populations], FloatArray]] = {
+    COMMON_LINKS: lambda draws, population: draws.common,
+    TRUE_LINKS: lambda draws, population: population.scale_true(draws.common),
+    B3_PRECISION: lambda draws, population: draws.b3,
+}
+"""Totals of the joint draws and their finite populations, (chain, draw)."""
 EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
@@ -301,7 +292,6 @@ EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
 """Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 
 Add a function for a column of your own, and fits have its total. Entities have `fit.size` records, and
-`fit.by_size` has their quantities `intact`, `kept`, `met` and `foreign` (see `contract.RETURNED`). True and
-common links follow from the finite populations, and columns that depend only on the sizes of entities need
-no function.
+`fit.by_size` has their quantities `intact` and `kept` (see `contract.RETURNED`). True and common links follow
+from the finite populations, and columns that depend only on the sizes of entities need no function.
 """

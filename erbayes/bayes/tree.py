@@ -1,8 +1,8 @@
 """A fit as a tree of groups for ArviZ, with the likelihood of each sampled entity and predictions.
 
-An entity has up to five observations, each with a factor given the observations before it: its size, whether
-it is broken, the share of its links that it then keeps, whether it meets a foreign record, and their number
-per record if it does.
+An entity has up to three observations, each with a factor given the observations before it: its size, whether
+it is broken, and the share of its links that it then keeps. What is known of its mates is a quasi-likelihood,
+which predicts no observation.
 """
 
 from __future__ import annotations
@@ -21,19 +21,15 @@ from scipy.stats import beta
 
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
 from .contract import DATA, dimensions
-from .data import SampledEntities
-from .grid import nearest
-from .model_average import draw_average_from_prior
-from .population import chance_undrawn
-from .predicted import expect_predicted_clusters
+from .data import SampledEntities, chance_undrawn
+from .population import log_ratio
+from .programs import draw_from_prior
 from .totals import FittedTotals
 
 DIMS = {
     "size": "entity",
     "broken": "entity_of_several",
     "share": "broken_entity",
-    "met": "entity",
-    "rate": "met_entity",
 }
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
@@ -113,17 +109,19 @@ def factors(
 ) -> dict[str, Factor]:
     """Return the factors that some sampled entity has, by name; `by_size` is (chain, draw, J)."""
     e, bins = entities, entities.bin
-    several, met = np.flatnonzero(e.several), np.flatnonzero(e.foreign > 0)
+    several = np.flatnonzero(e.several)
     broken = np.flatnonzero(e.broken & (e.size > 2))
     anyone, number = np.arange(len(bins)), by_size["entities"]
-    of_draws, of_distinct = number * data["selection"], number * (1 - chance_undrawn(number, data))
+    of_draws = number * data["selection"]
+    total = of_draws.sum(axis=-1, keepdims=True)
+    of_distinct = number * (1 - chance_undrawn(data["selection"], total, data))
     by_name: dict[str, Factor] = {
         "size": Category(
             anyone,
             np.zeros_like(bins),
             bins,
             np.floor(data["size"]).astype(np.int64),
-            (of_draws / of_draws.sum(axis=-1, keepdims=True))[..., None, :],
+            (of_draws / total)[..., None, :],
             of_distinct[..., None, :],
             e.draws,
         ),
@@ -135,11 +133,6 @@ def factors(
             by_size["share_precision"][..., bins[broken]],
         ),
     }
-    if "met" in by_size:
-        position = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
-        row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
-        by_name["met"] = event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins])
-        by_name["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
     return {name: factor for name, factor in by_name.items() if len(factor.entity)}
 
 
@@ -150,39 +143,33 @@ class FittedTree(FittedTotals):
     def pymc(self) -> pm.Model:
         """Return the model that was fitted as one PyMC model, to print, to change and to sample.
 
-        `sizes_model` and `retention_model` say which candidate model holds, and `unbroken` and `unmet`, if no
-        sampled entity has such an error, that no entity has one. Observed are counts of the sampled entities
-        by bins of size, whose log densities omit terms of the counts alone, and the known number of predicted
-        links. Precision and recall are those of expected links: finite populations are not part of the
-        model.
+        `unbroken` and `all_right`, if the sample shows no such error, say that the population has none.
+        Observed are counts of the sampled entities by bins of size, whose log densities omit terms of the
+        counts alone, the mates that are right, and the log number of common links, of which they have the
+        mean. Precision and recall are those of expected links: finite populations are not part of the model.
         """
-        return self.model.build(self.evidence)
+        return self.model.build(self.evidence, log_ratio(self.draws.common, np.ones(1)))
 
     @cached_property
     def factors(self) -> dict[str, Factor]:
         """Return the factors of the likelihood of the sampled entities, by name."""
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
 
-    @cached_property
-    def predicted_clusters(self) -> IntArray:
-        """Return draws of the number of predicted clusters in each bin of sizes, (chain, draw, J).
-
-        Numbers are Poisson around those of `predicted.expect_predicted_clusters`, of at most 500 draws.
-        """
-        step = -(-self.population.true.size // 500)
-        by_size = {name: v[:, ::step] for name, v in self.by_size.items()}
-        expected = expect_predicted_clusters(by_size, self.evidence.grid, self.evidence.data)
-        return np.random.default_rng(self.seed).poisson(expected)
-
     def log_likelihood(self) -> FloatArray:
-        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity), by its `factors`.
+        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
-        That of the size counts once per draw. The density of the known number of predicted links stays, so
-        that leave-one-out is inexact for a very large entity with many of these.
+        It has the entity's `factors`, that of the size once per draw, and the mates of its records. The
+        density of the number of common links stays, so that leave-one-out is inexact for a very large entity
+        with many of these.
         """
         log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
             log_density[..., factor.entity] += factor.log_density()
+        mates = self.evidence.mates
+        q = np.clip(self.by_size["mates_right"][..., self.evidence.grid.bin(mates.size)], TINY, NEARLY)
+        of_piece = mates.weight * (mates.right * np.log(q) + (1 - mates.right) * np.log1p(-q))
+        for piece, entity in enumerate(mates.entity):
+            log_density[..., entity] += of_piece[..., piece]
         return log_density
 
     @cached_property
@@ -206,7 +193,7 @@ class FittedTree(FittedTotals):
             "log_prior": self.log_prior,
             "observed_data": {name: factor.observed for name, factor in self.factors.items()},
             "constant_data": {
-                **{k: getattr(entities, k) for k in ("links", "foreign", "draws")},
+                **{k: getattr(entities, k) for k in ("links", "draws")},
                 "records_of_entity": entities.size,
                 "predicted_links": self.evidence.predicted_links,
                 **{k: data[k] for k in ("records", "log_predicted", "selection")},
@@ -219,7 +206,7 @@ class FittedTree(FittedTotals):
     ) -> xr.DataTree:
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.evidence.units.ids.astype(str).to_numpy()
-        of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
+        of_entity = ("outcome", "links", "draws", "records_of_entity")
         dims: dict[str, Any] = {name: datum.dims for name, datum in DATA.items()}
         dims |= {f"{name}_by_size": dimensions(name) for name in self.by_size}
         dims |= self.pymc.named_vars_to_dims
@@ -244,10 +231,10 @@ class FittedTree(FittedTotals):
         Groups prior_predictive, from this number of draws, and posterior_predictive, from those of the fit,
         have the variables of observed_data: sizes of the distinct entities of a sample by this design, and
         others given the sampled sizes. Group log_likelihood has each variable separately, and prior has the
-        parameters that all candidate models of a part have.
+        parameters.
         """
         rng, data = generator(rng), self.evidence.data
-        prior = [draw_average_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
+        prior = [draw_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         of_prior = factors(self.evidence.entities, data, by_size)
         groups = {

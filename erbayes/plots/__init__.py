@@ -8,8 +8,7 @@ the code that draws it.
 from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages
 from .explored import explore
 from .fits import (
-    draw_leakage,
-    draw_predicted_clusters,
+    draw_mates,
     draw_predicted_sizes,
     draw_retention,
     draw_size_distribution,
@@ -40,8 +39,7 @@ __all__ = [
     "draw_forecast",
     "draw_forest",
     "draw_influence",
-    "draw_leakage",
-    "draw_predicted_clusters",
+    "draw_mates",
     "draw_predicted_sizes",
     "draw_retention",
     "draw_side_by_side",

@@ -63,46 +63,22 @@ def draw_retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the foreign records in the predicted cluster of a record: mean by a `bayes.Fit`, and entities."""
-    grid, entities = fit.evidence.grid, fit.evidence.entities
-    ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
-    _draw_entities(ax, entities.size, entities.rate)
-    # most entities meet no foreign record, and a log axis has no 0
-    ax.set_yscale("symlog", linthresh=0.1)
-    ax.set_ylim(bottom=-0.02)
-    ax.set_ylabel("foreign records met by each record")
-    return ax
+def draw_mates(fit: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw how often a mate in a predicted cluster is of the same entity: by a `bayes.Fit`, and sampled.
 
-
-def draw_predicted_clusters(fit: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the number of predicted clusters by size: as a `bayes.Fit` expects it, and the known one.
-
-    Filled circles are known numbers outside the band. A heap, far too many clusters of one size and too few
-    above it, is what a matcher leaves that caps its clusters, and recall may then be far below its interval.
-    Too many single records are left alone more often than the sample shows.
-
-    The band approximates. Broken entities have equal pieces and a smaller rest, with the links that the draw
-    says, and all records of an entity meet equally many foreign ones.
+    Circles are the shares of right mates of the sampled records, in bins of sizes of predicted clusters. At
+    sizes without a circle the band follows from the smoothness that the prior expects.
     """
     need_object(fit, "evidence", OF_FITS)
-    known, grid = fit.evidence.units.known, fit.evidence.grid
-    number = np.bincount(grid.bin(known.size), known.count, len(grid.size))
-    drawn = fit.predicted_clusters
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=(0, 1))
-    shown = slice(0, 1 + int(np.flatnonzero((high > 0) | (number > 0))[-1]))
-    ax = _draw_band(axes_of(ax), grid.size[shown], drawn[..., shown])
-    outside = (number < low) | (number > high)
-    for label, at, fill in (("known", ~outside, "none"), ("known, outside", outside, "full")):
-        which = np.flatnonzero(at[shown])
-        circles: dict[str, Any] = {"color": "black", "fillstyle": fill, "clip_on": False, "zorder": 3}
-        ax.plot(grid.size[which], number[which], "o", label=label, **circles)
-    ax.set_yscale("symlog", linthresh=1)
-    ax.set_ylim(bottom=0)
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("records of the predicted cluster, in bins")
-    ax.set_ylabel("predicted clusters in the bin")
-    draw_legend(ax, 2)
+    data, drawn = fit.evidence.data, fit.by_size["mates_right"][..., 1:]
+    size, asked = fit.evidence.grid.size[1 : 1 + drawn.shape[-1]], data["asked"][1:]
+    ax = _draw_band(axes_of(ax), size, drawn)
+    shown = asked > 0
+    circles: dict[str, Any] = {"color": "black", "fillstyle": "none", "markersize": 5}
+    ax.plot(size[shown], data["right"][1:][shown] / asked[shown], "o", label="sampled records", **circles)
+    ax.set_xlabel("records of the predicted cluster")
+    ax.set_ylabel("share of mates that are right")
+    draw_legend(ax, 3)
     return ax
 
 
