@@ -20,6 +20,8 @@ from erbayes._internal import remedies
 from erbayes._internal.errors import Grade, Sentence, grade_of
 from erbayes.cli import app
 from erbayes.design.records import expect_unreached_links
+from erbayes.design.calibration import expect_unreached_links
+from erbayes.large import scan
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals
 
@@ -291,3 +293,36 @@ def test_plan_says_which_design_leaves_out_large_clusters(tmp_path, monkeypatch)
     assert shown.exit_code == 0, shown.output
     assert "note: uniform-clusters: " in shown.stderr and "note: uniform-records: " not in shown.stderr
     assert "they do not tell recall of large entities" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "clusters", "noted"), [(10, 40, True), (10, 46, False), (30, 18, False), (30, 19, True)]
+)
+@pytest.mark.parametrize("cased", [0, 2])
+def test_a_cluster_with_most_links_and_ids_in_two_cases_are_noted(tmp_path, size, clusters, noted, cased):
+    """A cluster of ten has 45 links, and pairs one each; in memory, in a scan, in a draw and for `clusters`."""
+    ids = [f"c{k}" for k in range(clusters)]
+    for k in range(cased):
+        ids[2 * k + 1] = ids[2 * k].upper()
+    cluster = np.append(np.repeat(ids, 2), ["X-9"] * size)
+    prediction = pd.Series(
+        cluster, pd.Index([f"r{i}" for i in range(len(cluster))], name="record"), name="cluster"
+    )
+    prediction.to_csv(tmp_path / "p.csv")
+    labels = pd.Series(["a", "a", "b"], ["r0", "r1", "r2"])
+    wanted = [f"One predicted cluster, of {size} records, has "] * noted
+    wanted += [f"{cased} predicted clusters have ids that differ from others in case only"] * bool(cased)
+    for units in (eb.measure(prediction, labels), scan(tmp_path / "p.csv", labels)):
+        said = [
+            a
+            for a in eb.alarms(eb.Sample(units, eb.UniformRecords()))
+            if a.startswith(("One pre", f"{cased} pre"))
+        ]
+        assert len(said) == len(wanted) and all(map(str.startswith, said, wanted))
+        assert all(alarm.grade.value == "note" for alarm in said)
+    for source in (prediction, tmp_path / "p.csv"):
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            eb.labels.draw(source, n=5, seed=1)
+        said = [str(w.message) for w in raised if " predicted cluster" in str(w.message)]
+        assert len(said) == len(wanted) and all(map(str.startswith, said, wanted))

@@ -130,6 +130,8 @@ GUARDED = {
     "thresholds.CERTIFIED_FROM": "test_thresholds_curve.py::test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share",
     "totals.LEAST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
     "undecided.FEWEST_WRONG": "test_nonresponse.py::test_shares_of_links_have_a_worst_case_from_five_wrong_draws_on",
+    "units.FEW": "test_alarms.py::test_a_cluster_with_most_links_and_ids_in_two_cases_are_noted",
+    "units.MOST": "test_alarms.py::test_a_cluster_with_most_links_and_ids_in_two_cases_are_noted",
     "unseen.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "unseen.NOTABLE": "test_reach.py::test_the_share_enters_the_intervals_of_precision_and_f1",
     "unseen.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",

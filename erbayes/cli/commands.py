@@ -104,6 +104,8 @@ def clusters_command(
     clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
+    for note in eb.units.units.histogram(clustering.sizes).look():
+        message(f"note: {note}")
     table = pd.DataFrame(
         {"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)}
     )

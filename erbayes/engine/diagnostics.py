@@ -237,6 +237,7 @@ def alarms(
         *warn_undecided(sample),
         *_warn_records(sample),
         *_warn_odd_labels(sample),
+        *([] if sample.units.known is None else sample.units.known.look()),
         *_warn_left_out(sample),
     ]
 

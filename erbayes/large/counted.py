@@ -250,8 +250,19 @@ def count_sizes(
     refuse_no_cluster(prediction, suspects, rows, whose)
     if rows != (now := sum(m * k for m, k in counts.items())):
         raise changed(f"{rows:,} records were counted, and then {now:,} in all clusters")
+    cased = 0
+    if prediction.database.kind(prediction.cluster) == "string":
+        read, table = prediction.database.rows, prediction.table
+        # most ids have no capital, which a look tells without counting
+        if read(f"SELECT MAX(CASE WHEN c <> LOWER(c) THEN 1 ELSE 0 END) FROM {table}")[0][0]:
+            parts, folded = (
+                prediction.database.parts("LOWER(c)", rows),
+                "SELECT COUNT(DISTINCT LOWER(c)) FROM",
+            )
+            cased = sum(counts.values()) - sum(int(read(f"{folded} {table} WHERE {p}")[0][0]) for p in parts)
     # copied, so that sums add in the order in which they do in memory
-    return KnownTotals(*np.array(sorted(counts.items()), dtype=float).T.copy())
+    size, count = np.array(sorted(counts.items()), dtype=float).T.copy()
+    return KnownTotals(size, count, cased=cased)
 
 
 def count_units(

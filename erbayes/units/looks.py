@@ -44,6 +44,17 @@ def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None
     return [c for c in attributes.columns if c in told]
 
 
+def count_cased(clusters: pd.Index) -> int:
+    """Return how many ids of clusters differ from those of others in case only."""
+    if not len(clusters) or not isinstance(clusters[0], str):
+        return 0
+    with suppress(UnicodeEncodeError):
+        texts = pa.array(clusters).cast(pa.large_string())
+        if not (lower := pc.utf8_lower(texts)).equals(texts):
+            return len(clusters) - int(pc.count_distinct(lower).as_py())
+    return 0
+
+
 def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
     """Refuse integers from 2**53 on that all are floats, as numbers are that once were."""
     if not pd.api.types.is_integer_dtype(distinct):

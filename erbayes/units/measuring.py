@@ -17,6 +17,7 @@ from .clustering import Clustering, Memberships
 from .columns import find_near
 from .frame import FrameFacts, framed
 from .ids import ids, kind
+from .looks import count_cased
 from .lookup import look_up, unite_ids
 from .units import KnownTotals, Units, histogram
 
@@ -66,7 +67,8 @@ def measure(
     sizes = prediction.sizes
     cluster = _find_clusters(prediction, labels)
     refuse_unmatched(prediction, labels, cluster < 0, missing)
-    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
+    known = histogram(sizes, count_cased(prediction.clusters))
+    units = assemble(labels, cluster, sizes, known, blocks=blocks, missing=missing)
     return replace(units, frame=facts)
 
 
@@ -142,7 +144,7 @@ def measure_predicted(
         N=labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan),
         m=np.bincount(unit, weights=n)[unit],
         cluster=prediction.clusters.get_indexer(drawn)[unit],
-        known=histogram(prediction.sizes),
+        known=histogram(prediction.sizes, count_cased(prediction.clusters)),
         by_entity=False,
         frame=facts,
         piece_of=pd.Series(piece, index=prediction.records[inside]),

@@ -441,6 +441,8 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
             raise change(changed)
         if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
             warnings.warn(Sentence(str(heap), Grade.NOTE, remedies.LOOK), Alarm, skip_file_prefixes=PACKAGE)
+        for note in source.known.look():
+            warnings.warn(note, Alarm, skip_file_prefixes=PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)

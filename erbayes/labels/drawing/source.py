@@ -31,7 +31,8 @@ from ...large import drawing
 from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.ids import are_listed, ids
-from ...units.units import KnownTotals
+from ...units.looks import count_cased
+from ...units.units import KnownTotals, histogram
 
 BUCKETS = 2**16
 """Number of buckets. The bucket of a key is its first 16 bits."""
@@ -145,14 +146,12 @@ class InMemory:
         if not len(clustering.records):
             raise DataError("the prediction has no record: there is nothing to draw from")
         sizes = clustering.sizes
-        of_size = np.bincount(sizes)
-        size = np.flatnonzero(of_size)
         return cls(
             clustering.records,
             clustering.codes,
             clustering.clusters,
             sizes[clustering.codes],
-            KnownTotals(size.astype(float), of_size[size].astype(float)),
+            histogram(sizes, count_cased(clustering.clusters)),
             None if values is None else match_values(values, clustering.records).to_numpy(),
         )
 
