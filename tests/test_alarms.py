@@ -20,7 +20,6 @@ from erbayes._internal import remedies
 from erbayes._internal.errors import Grade, Sentence, grade_of
 from erbayes.cli import app
 from erbayes.design.records import expect_unreached_links
-from erbayes.design.calibration import expect_unreached_links
 from erbayes.large import scan
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals

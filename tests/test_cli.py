@@ -358,7 +358,7 @@ def test_a_plan_needs_a_width(folder):
 
 
 IDLE = {
-    "estimate p.csv l.parquet -d uniform-clusters --left record": "a link has two records",
+    "estimate p.csv:record l.parquet -d uniform-clusters --edges": "a link has two records",
     "estimate p.csv l.parquet -d uniform-clusters --edges --cluster cluster": "links, which have no --cluster",
     "estimate p.csv l.parquet -d uniform-clusters --side-by-side --interval wald": "each engine has its own interval",
     "draw p.csv -d uniform-records -n 9 --seed 1 -o f --overlap 0.5": "--overlap needs --annotators, two of whom",
@@ -928,8 +928,7 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     assert estimated(*options, files=(name, "l.parquet")) == wanted
     scored = (*options, "--score", "p", "--threshold", "0.9")
     assert estimated(*scored, files=(f"scored-{name}", "l.parquet")) == wanted
-    named = (*scored, "--left", "r", "--right", "l")
-    assert estimated(*named, files=(f"scored-{name}", "l.parquet")) == wanted
+    assert estimated(*scored[:-4], files=(f"scored-{name}:r,l,p@.9", "l.parquet")) == wanted
     shown = run("estimate", name, "l.parquet", *options).stderr
     alone = int((PRED.map(PRED.value_counts()) == 1).sum())
     assert (

@@ -112,8 +112,7 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     for source in (("edges.parquet",), ("edges.duckdb", "--table", "scored")):
         pd.testing.assert_frame_equal(table_of(run(*source, *some)), plain)
     assert "(--table NAME)" in run("edges.duckdb", *some).stderr
-    named = ("--table", "scored", "--left", "l", "--right", "r")
-    pd.testing.assert_frame_equal(table_of(run("edges.duckdb", *named, *some)), plain)
+    pd.testing.assert_frame_equal(table_of(run("edges.duckdb:l,r", "--table", "scored", *some)), plain)
     drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
     result = CliRunner().invoke(app, [*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs"])
     assert result.exit_code == 0, result.output
@@ -124,7 +123,7 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     [
         (("--records", "ids.csv", "--at", "few"), "--at few: write a number of thresholds"),
         (("--records", "ids.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
-        (("--records", "ids.csv", "--left", "l", "--right", "r", "--score", "word"), "has no column 'word'"),
+        (("--records", "ids.csv", "--score", "word"), "has no column 'word'"),
     ],
 )
 def test_bad_options_are_refused_with_a_sentence(files, args, said):

@@ -9,8 +9,7 @@ import erbayes as eb
 from erbayes._internal import remedies
 from erbayes.large import scan
 from erbayes.units.clustering import Clustering
-from erbayes.units.ids import are_listed
-from erbayes.units.lookup import CHUNK, look_up
+from erbayes.units.ids import CHUNK, are_listed, look_up
 
 pytestmark = pytest.mark.lowest
 STRINGS = [

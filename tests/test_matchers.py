@@ -180,9 +180,9 @@ def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
     [
         ("estimate own.csv:customer,grp truth.csv --cluster name", "--cluster and what stands behind the file"),
         ("estimate edges.csv@2 truth.csv --threshold 3", "--threshold and what stands behind the file"),
-        ("clusters edges.csv:customer_l,customer_r,match_weight@2 --left name_l", "--left and what stands behind"),
+        ("clusters edges.csv:customer_l,customer_r,match_weight@2 --score w", "--score and what stands behind"),
         ("clusters edges.csv:customer_l@2", "a link has two records: name the columns of both"),
-        ("clusters edges.csv --edges --left customer_l", "a link has two records: name the columns of both"),
+        ("clusters edges.csv:customer_l --edges", "a link has two records: name the columns of both"),
         ("clusters own.csv:a,b,c,d", "takes three columns behind its name at most"),
         ("estimate own.csv:grp truth.csv:a,b,c", "truth.csv takes 2 columns behind its name, not :a,b,c"),
         ("estimate own.csv:grp truth.csv@0.5", "truth.csv takes 2 columns behind its name, not @0.5"),

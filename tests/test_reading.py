@@ -12,7 +12,7 @@ import erbayes as eb
 from erbayes import Clustering, DataError
 from erbayes._internal.known_columns import JOIN
 from erbayes.units.columns import find_record, read_prediction
-from erbayes.units.looks import columns_that_tell
+from erbayes.units.ids import columns_that_tell
 from erbayes.units.reading import Named, Near
 
 SPLINK = "unique_id_l,unique_id_r,match_weight,match_probability"

@@ -196,14 +196,19 @@ ROWS = {
     "ids._refuse_rounded": Row(
         table(record=IDS, cluster=[f"{1 + c / 1000}E+11" for c in CLUSTER]), ["right"]
     ),
-    "looks.refuse_blanks": Row(
+    "ids.refuse_blanks": Row(
         table(record=IDS, cluster=[f"{w}{' ' * (i % 3 == 0)}" for i, w in enumerate(WORDS)]),
         ["right", "other"],
     ),
-    "looks.refuse_word_for_none": Row(
+    "ids.refuse_word_for_none": Row(
         table(record=IDS, cluster=np.where(SMALL, "x", WORDS)), ["right", "other"]
     ),
-    "looks.refuse_lost_digits": Row(table(record=IDS, cluster=(CLUSTER + 1) * 2**54), ["right"], cli=False),
+    "ids.refuse_lost_digits": Row(table(record=IDS, cluster=(CLUSTER + 1) * 2**54), ["right"], cli=False),
+    "ids.refuse_no_records": Row(
+        table(id_l=[*LEFT[GOOD], "NULL", "NULL"], id_r=[*RIGHT[GOOD], IDS[1], IDS[50]]),
+        ["further"],
+        links=True,
+    ),
     "checks.describe_missing": Row(table(record=IDS[4:], cluster=WORDS[4:]), ["other"]),
 }
 """Refused tables by the place that refuses."""
@@ -224,10 +229,10 @@ WITHOUT = {
     "diagnostics._warn_heap": ADVICE,
     "diagnostics._warn_left_out": ADVICE,
     "diagnostics._warn_records": ADVICE,
-    "diagnostics._warn_unresolved": ADVICE,
     "diagnostics.reach_large": ADVICE,
     "diagnostics.show_heap": ADVICE,
     "diagnostics.warn_heavy_tail": ADVICE,
+    "diagnostics.warn_undecided": ADVICE,
     "drawn.draw": ADVICE,
     "drawn.refuse_another": ELSEWHERE,
     "duckdb._run": ELSEWHERE,
@@ -235,7 +240,6 @@ WITHOUT = {
     "features.of": NAMES,
     "folder.refuse_folder": ELSEWHERE,
     "grouping.of": NAMES,
-    "ids.refuse_no_records": "the same option as ids._refuse_rounded",
     "judged._warn_few": ADVICE,
     "known_columns.find_thresholds": NAMES,
     "planning._list_heap_alarms": ADVICE,

@@ -67,8 +67,8 @@ def draw_from(prediction, options):
 def test_a_folder_knows_all_records_of_scored_edges(files, of_edges):  # noqa: F811
     pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
     left, right, score = EDGES.columns
-    links = f"--edges --left {left} --right {right} --score {score} --threshold 3 --records ids.csv"
-    draw_from(*(("edges.csv", links.split()) if of_edges else ("own.csv", ["--cluster", "group"])))
+    links = (f"edges.csv:{left},{right},{score}@3", ["--records", "ids.csv"])
+    draw_from(*(links if of_edges else ("own.csv", ["--cluster", "group"])))
     call = ("thresholds", "edges.csv", "f", "--at", "3", "--format", "json")
     found = run(*call)
     assert found.exit_code == 0, found.stderr

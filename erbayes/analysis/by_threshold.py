@@ -16,9 +16,8 @@ from ..large.sources import lies_elsewhere, opened
 from ..units.clustering import Clustering
 from ..units.columns import read_prediction
 from ..units.edges import spread_thresholds
-from ..units.facts import pair_columns
 from ..units.ids import ids
-from ..units.reading import Named, Near, explain_repeats
+from ..units.reading import Named, Near, explain_repeats, pair_columns
 
 
 def choose_columns(source: Any, at: Any) -> dict[float, Any]:

@@ -13,8 +13,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.diagnostics import influence
 from ..metrics.columns import PIECES
 from ..metrics.definitions import Metric
-from ..units.ids import kind
-from ..units.lookup import same_kind
+from ..units.ids import kind, same_kind
 from ..units.units import Units
 
 Rule = Callable[[pd.Series], Any]

@@ -32,8 +32,7 @@ from ..metrics.intervals import Kind, check_level, simultaneous_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.tables import Pictured
 from ..units.clustering import Clustering, Memberships
-from ..units.ids import kind
-from ..units.lookup import locate_all
+from ..units.ids import kind, locate_all
 from ..units.measuring import measure, read_framed, sampled_labels
 from ..units.shared import Overlaps
 from ..units.units import Units

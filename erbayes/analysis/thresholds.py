@@ -48,8 +48,8 @@ from ..metrics.tables import Pictured
 from ..metrics.unseen import measure_parts, split_parts
 from ..units.clustering import Memberships
 from ..units.edges import Edges
-from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
+from ..units.reading import list_candidates
 from .by_threshold import choose_columns, read_clusters
 from .comparison import estimate_jointly
 from .domains.estimates import refuse_many

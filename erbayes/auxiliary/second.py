@@ -27,8 +27,7 @@ from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ..metrics.totals import positions
 from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
-from ..units.ids import kind
-from ..units.lookup import same_kind
+from ..units.ids import kind, same_kind
 from ..units.measuring import read_framed, refuse_unmatched, units_of
 from ..units.units import Units, histogram
 

@@ -12,7 +12,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .._internal.known_columns import find_known
-from .lazily import column_roles, files, ids, looks, pages, pd, plans, readings, sources, tables
+from .lazily import column_roles, files, ids, pages, pd, plans, readings, sources, tables
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .remembered import Call, name_columns, read_attributes, read_named, said_of
@@ -301,7 +301,7 @@ class Shown:
             clusters = prediction.codes[position]
         kept = [] if self.show is None else self.show.split(",")
         tables.refuse_names(kept, list(rows.columns), str(self.attributes))
-        told = [c for c in looks.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
+        told = [c for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
         if told:
             message(
                 f"note: {', '.join(map(str, told))} of {self.attributes} left out, which would tell the "

@@ -30,12 +30,10 @@ from ..report import page as reports
 from ..report import sections as sections
 from ..units import columns as column_roles
 from ..units import edges as scored_edges
-from ..units import facts as facts
 from ..units import features as features
 from ..units import frame as frames
 from ..units import heap as heaps
 from ..units import ids as ids
-from ..units import looks as looks
 from ..units import reading as readings
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import column_roles, facts, files, folders, large_files, pd, readings, tables
+from .lazily import column_roles, files, folders, large_files, pd, readings, tables
 from .options import argument, file_option, flag, message, option, panel, record_option, stored_option, within
 from .remembered import Call, File, name_columns, read_attributes, said_of
 
@@ -36,8 +36,6 @@ class LinkOptions:
     """Options of a prediction that is links between records."""
 
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
-    left: str | None = option("The column of one record of each link.", rare=True)
-    right: str | None = option("The column of the other record of each link.", rare=True)
     score: str | None = option("With --edges, the column of scores.", rare=True)
     threshold: float | None = option("With --edges: pairs with this score or more are links.", rare=True)
     records: Path | None = file_option(
@@ -47,7 +45,7 @@ class LinkOptions:
     @property
     def given(self) -> dict[str, Any]:
         """Return the options that say what columns of links mean."""
-        return {name: getattr(self, name) for name in ("edges", "left", "right", "score", "threshold")}
+        return {name: getattr(self, name) for name in ("edges", "score", "threshold")}
 
 
 def read_ids(path: Path, record: str | None, near: readings.Near | None = None) -> pd.Index:
@@ -89,8 +87,7 @@ class ReadingOptions:
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
         words = [path for path in paths if isinstance(path, File)]
-        links = self.links.edges or self.links.left or self.links.right
-        if not (links or any(f.threshold is not None or "edges" in f.options for f in words)):
+        if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
             return by_option or any(
                 path.is_dir()
                 or (
@@ -193,7 +190,7 @@ class ReadingOptions:
         rest = "records that are in no pair are not known: --records lists them"
         left, right = taken.key(0), taken.key(1)
         # memberships name each record once and a cluster of several records again
-        bare = not (taken.sources or clustering.complete or facts.pair_columns([left.name, right.name]))
+        bare = not (taken.sources or clustering.complete or readings.pair_columns([left.name, right.name]))
         if bare and left.is_unique and not (right.is_unique or left.isin(right).any()):
             message(
                 f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "

@@ -126,18 +126,17 @@ def name_columns(
     said, behind = (path.said, path.threshold) if isinstance(path, File) else ((), None)
     if len(said) > 3:
         raise DataError(f"{path} takes three columns behind its name at most, not {head(said, 20)}")
-    options = {"threshold": behind} | ({"left": said, "right": said, "cluster": said} if said else {})
-    options |= {"score": said} if len(said) == 3 else {}
+    options = {"threshold": behind, "cluster": said or None, "score": said if len(said) == 3 else None}
     for name, value in options.items():
         if value is not None and (cluster if name == "cluster" else given.get(name)) is not None:
             raise DataError(f"{path}: --{name} and what stands behind the file both name it: leave out one")
     threshold = given.get("threshold") if behind is None else behind
     ids = [name.rpartition("+") for name in said]
     sources, columns = tuple(source for source, _, _ in ids if source), [column for _, _, column in ids]
-    if any(map(given.get, ("edges", "left", "right"))) or len(said) == 3 or behind is not None:
+    if given.get("edges") or len(said) == 3 or behind is not None:
         if cluster is not None:
             raise DataError(f"{path} has links, which have no --cluster: leave it out")
-        ends = tuple(columns[:2]) or tuple(c for c in (given.get("left"), given.get("right")) if c)
+        ends = tuple(columns[:2])
         if len(ends) == 1:
             raise DataError(
                 f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT"
@@ -154,7 +153,7 @@ def name_columns(
     )
 
 
-NAMES = "record cluster edges left right score threshold".split()
+NAMES = "record cluster edges score threshold".split()
 """Options of draw that say what columns of the prediction mean."""
 READING = [*NAMES, "stored", "records", "alone", "strip", "any_id"]
 """Options of draw that say how the prediction is read."""

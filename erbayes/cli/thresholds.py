@@ -88,8 +88,6 @@ class EdgeTable:
     edges: Path = argument("Two records and a score per row.")
     records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
     score: str | None = option("Column of scores.")
-    left: str | None = option("Column of one record.")
-    right: str | None = option("Column of the other record.")
     record: str | None = record_option()
     stored: str | None = stored_option()
 
@@ -121,8 +119,8 @@ class EdgeTable:
             raise DataError(f"{self.edges} is a folder: name a file of edges")
         table = curves.load_edges(self.source, self.score)
         records = read_ids(self.records, self.record)
-        links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
-        named = name_columns(self.edges, links=links | {"threshold": readings.SWEEP})
+        links = {"edges": True, "score": self.score, "threshold": readings.SWEEP}
+        named = name_columns(self.edges, links=links)
         near = readings.Near.all_of(records)
         taken = column_roles.read_prediction(table, named, near, what=f"edges {self.edges}")
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
@@ -323,7 +321,7 @@ def _read_edges(inputs: PredictionOptions) -> dict[str, Any]:
     links = inputs.reading.links
     if not links.edges:
         raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
-    named = {name: getattr(links, name) for name in ("records", "score", "left", "right")}
+    named = {name: getattr(links, name) for name in ("records", "score")}
     named |= {"edges": inputs.prediction, "record": inputs.reading.record, "stored": inputs.stored}
     return EdgeTable(**named).given()
 

@@ -13,8 +13,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, refuse_cases
 from ..units.clustering import Clustering, list_all_records
-from ..units.ids import as_index, ids
-from ..units.lookup import look_up
+from ..units.ids import as_index, ids, look_up
 from ..units.units import Units
 from .checks import LARGEST, Ids, numbers_by_id, real_numbers, unit_of_draws
 from .contract import HasRounds

@@ -17,8 +17,7 @@ from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering, refuse_nulls
 from ..units.frame import FrameFacts
-from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls
-from ..units.looks import refuse_blanks
+from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls, refuse_blanks
 from ..units.measuring import assemble, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import CODED, changed

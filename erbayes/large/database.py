@@ -18,7 +18,7 @@ import pandas as pd
 from .._internal.errors import DataError
 from .._internal.known_columns import JOIN
 from .._internal.tables import is_table
-from ..units.lookup import same_kind
+from ..units.ids import same_kind
 
 CODED = r"[^\w ./#<>()-]"
 """Characters that are coded, since some dialect or driver reads them as a quote, an escape or a parameter."""

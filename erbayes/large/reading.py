@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import find_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
 from ..units.columns import ask_of_answers, list_readings, pick_record, refuse_numbers
-from ..units.evidence import ColumnFacts
-from ..units.facts import find_readable
-from ..units.reading import Named, Near
+from ..units.links import ColumnFacts
+from ..units.reading import Named, Near, find_readable
 from .database import Database
 
 LOOKED_UP = 100
@@ -94,29 +94,28 @@ class ScannedFacts(ColumnFacts):
         shared = [c for c in self.table.columns if self.near and c in self.near.keys]
         return shared == [column] or super().has_ids(column)
 
+    def _all_agree(self, found: bool, facts: str, agree: Callable[..., bool]) -> bool:
+        """Return what the first rows say, unless these facts of all rows, as SQL, refute it."""
+        if not found or self._has_all:
+            return found
+        return bool(agree(*self.database.rows(f"SELECT {facts} FROM {self._rows}")[0]))
+
     def is_unique(self, column: Any) -> bool:
-        if not super().is_unique(column) or self._has_all:
-            return super().is_unique(column)
-        id = self.database.id(column)
-        ((rows, distinct),) = self.database.rows(f"SELECT COUNT(*), COUNT(DISTINCT {id}) FROM {self._rows}")
-        return bool(rows == distinct)
+        facts = f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})"
+        return self._all_agree(super().is_unique(column), facts, eq)
 
     def is_constant(self, column: Any) -> bool:
-        if not super().is_constant(column) or self._has_all:
-            return super().is_constant(column)
         x = self.database.value(column)
-        ((least, most),) = self.database.rows(f"SELECT MIN({x}), MAX({x}) FROM {self._rows}")
-        return bool(least == most)
+        return self._all_agree(super().is_constant(column), f"MIN({x}), MAX({x})", eq)
 
     def counts_rows(self, column: Any, in_order: bool = True) -> bool:
         """Return whether a column counts rows in any order, since a database has none."""
         if self._has_all:
             return super().counts_rows(column, in_order=False)
-        if self.numbers(column) is None or self.has_decimals(column) or not self.is_unique(column):
-            return False
-        x = self.database.number(column)
-        ((least, most, rows),) = self.database.rows(f"SELECT MIN({x}), MAX({x}), COUNT(*) FROM {self._rows}")
-        return least in (0, 1) and bool(most - least + 1 == rows)
+        x, whole = self.database.number(column), self.numbers(column) is not None
+        could = whole and not self.has_decimals(column) and self.is_unique(column)
+        counts = lambda least, most, rows: least in (0, 1) and most - least + 1 == rows  # noqa: E731
+        return self._all_agree(could, f"MIN({x}), MAX({x}), COUNT(*)", counts)
 
     def find(self, column: Any, group: Any, ids: pd.Index) -> pd.Index:
         found = self._look_up(column, ids, *(self.usable if group is None else [group]))

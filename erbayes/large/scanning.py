@@ -21,8 +21,7 @@ from .._internal.errors import DataError, need
 from .._internal.policies import Missing
 from ..units.columns import find_near
 from ..units.frame import FrameFacts
-from ..units.ids import kind
-from ..units.lookup import same_kind
+from ..units.ids import kind, same_kind
 from ..units.measuring import need_policy, sampled_labels
 from ..units.reading import Near
 from ..units.shared import Overlap, Overlaps, Pairs

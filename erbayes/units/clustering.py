@@ -15,8 +15,18 @@ from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import need_table
 from .columns import read_prediction, read_records
-from .ids import are_listed, as_index, find_nulls, ids, kind, list_null_ids, refuse_no_records
-from .looks import refuse_blanks, refuse_lost_digits, refuse_word_for_none
+from .ids import (
+    are_listed,
+    as_index,
+    find_nulls,
+    ids,
+    kind,
+    list_null_ids,
+    refuse_blanks,
+    refuse_lost_digits,
+    refuse_no_records,
+    refuse_word_for_none,
+)
 from .reading import Named, Near, Reading, explain_repeats, to_links_table
 
 BLANK = Remedy(

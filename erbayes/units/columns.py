@@ -21,11 +21,18 @@ from .._internal import remedies
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JUDGED, NAMES, find_known, plain
 from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
-from .evidence import HALF, ColumnFacts
-from .facts import ColumnPair, has_plain_values, join_source
 from .ids import are_listed, as_index, ids, kind
-from .links import FEW, LinkReader, split_lists
-from .reading import Named, Near, Reading, explain_repeats, make_pairs_remedy
+from .links import FEW, HALF, ColumnFacts, LinkReader, split_lists
+from .reading import (
+    ColumnPair,
+    Named,
+    Near,
+    Reading,
+    explain_repeats,
+    has_plain_values,
+    join_source,
+    make_pairs_remedy,
+)
 
 REPEATED = 0.1
 """Share of rows with a repeated id up to which rows may be records, of which a few are in two clusters."""

@@ -19,7 +19,7 @@ from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number,
 from .._internal.known_columns import find_known
 from .clustering import Clustering, list_all_records, read_ends
 from .columns import read_prediction, read_records
-from .lookup import look_up
+from .ids import look_up
 from .measuring import assemble
 from .reading import SWEEP, Named, Near, Reading, to_links_table
 from .units import KnownTotals, Units

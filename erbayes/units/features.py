@@ -21,8 +21,7 @@ from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_
 from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
 from .columns import find_record
-from .ids import ids
-from .lookup import locate_all, look_up
+from .ids import ids, locate_all, look_up
 from .reading import Near
 from .units import Units
 

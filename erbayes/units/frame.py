@@ -18,8 +18,7 @@ from .._internal.errors import DataError, refuse_cases
 from .._internal.tables import is_table, to_frame
 from .clustering import Clustering
 from .columns import find_record
-from .ids import are_listed, ids, kind
-from .lookup import same_kind
+from .ids import are_listed, ids, kind, same_kind
 from .reading import Near
 
 

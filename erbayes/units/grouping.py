@@ -16,8 +16,7 @@ from .._internal.errors import DataError, NotIdentified, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
 from .columns import find_record
-from .ids import ids, kind
-from .lookup import same_kind
+from .ids import ids, kind, same_kind
 from .reading import Near
 
 MOST = 200

@@ -1,4 +1,4 @@
-"""Ids of records and clusters: which values can be one, and quick looks at many of them."""
+"""Ids of records and clusters: which values can be one, looks at many of them, and look-ups among others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from .._internal import remedies
-from .._internal.arrays import EXACT, BoolArray
-from .._internal.errors import DataError, refuse_cases
+from .._internal.arrays import EXACT, BoolArray, IntArray
+from .._internal.errors import DataError, Remedy, refuse_cases
+from .._internal.known_columns import find_known
 from .._internal.tables import is_whole_decimal
 
 CAST = (-(2**63), -(2**31))
@@ -154,7 +156,8 @@ def refuse_no_records(distinct: pd.Index, what: str) -> None:
     if len(distinct):
         none = list_null_ids(kind(distinct)).difference([*DIGITS, "0"], sort=False)
         said = f"{what}: {{n}} of {len(distinct):,} ids stand for no record, and would join all that have it:"
-        refuse_cases(distinct[are_listed(distinct, none)], said, "", remedies.ANY_ID)
+        real = Remedy("or, if one is a real record", "Clustering.from_pairs(table, any_id=True)", "--any-id")
+        refuse_cases(distinct[are_listed(distinct, none)], said, "", real)
 
 
 def find_nulls(sizes: Mapping[Any, int]) -> dict[Any, int]:
@@ -163,3 +166,172 @@ def find_nulls(sizes: Mapping[Any, int]) -> dict[Any, int]:
     ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
     # a single record is a cluster of its own, whatever its cluster is called
     return {id: size for id, size in sizes.items() if size > 1 and id not in ordinary}
+
+
+CHANCE_BITS = 12
+"""Bits of numbers that are 0 by chance once in 4,096 files."""
+EXAMINED = 64
+"""Numbers that are looked at for lost digits."""
+
+
+def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None) -> list[Any]:
+    """Return the columns of attributes that tell a prediction to annotators.
+
+    These are clusters and scores by their names and, if the `clusters` of all rows are known, (rows,), what
+    is equal exactly where these are, and their sizes. A function of the cluster, such as a block, is needed.
+    """
+    told = [*find_known(attributes.columns, "cluster"), *find_known(attributes.columns, "score")]
+    if clusters is None or not len(clusters):
+        return told
+    codes = pd.factorize(clusters)[0]
+    size = np.bincount(codes)[codes]
+    for column in attributes.columns.difference(told, sort=False):
+        other = pd.factorize(attributes[column])[0]
+        same = len(np.unique(other)) == len(np.unique(codes)) < len(codes) and not (other < 0).any()
+        numbers = pd.to_numeric(attributes[column], errors="coerce").to_numpy()
+        pairs = pd.DataFrame({"one": codes, "other": other})
+        if (same and len(pairs.drop_duplicates()) == len(np.unique(codes))) or (
+            size.max() > 1 and np.array_equal(numbers, size)
+        ):
+            told.append(column)
+    return [c for c in attributes.columns if c in told]
+
+
+def count_cased(clusters: pd.Index) -> int:
+    """Return how many ids of clusters differ from those of others in case only."""
+    if not len(clusters) or not isinstance(clusters[0], str):
+        return 0
+    with suppress(UnicodeEncodeError):
+        texts = pa.array(clusters).cast(pa.large_string())
+        if not (lower := pc.utf8_lower(texts)).equals(texts):
+            return len(clusters) - int(pc.count_distinct(lower).as_py())
+    return 0
+
+
+def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
+    """Refuse integers from 2**53 on that all are floats, as numbers are that once were."""
+    if not pd.api.types.is_integer_dtype(distinct):
+        return
+    numbers = distinct.to_numpy()
+    large = numbers[np.abs(numbers.astype(float)) >= EXACT]
+    some = [int(x) for x in large[:EXAMINED]]
+    spare = sum(x.bit_length() - EXACT.bit_length() + 1 for x in some)
+    if some and spare >= CHANCE_BITS and all(int(float(x)) == x for x in some):
+        said = (
+            f"{what}: {{n}} of {len(numbers):,} numbers have lost digits, as floats do from 2**53 on, such as"
+        )
+        refuse_cases(
+            pd.Index(large), said, ": write them again as text where they come from", remedies.ANY_ID
+        )
+
+
+def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None) -> None:
+    """Refuse ids that are there with and without blanks at their ends; clusters may be called as records."""
+    if not len(distinct) or not isinstance(distinct[0], str):
+        return
+    with suppress(UnicodeEncodeError):  # half of a surrogate pair
+        texts = pa.array(distinct).cast(pa.large_string())
+        bare = pc.utf8_trim_whitespace(texts)
+        trimmed = np.asarray(pc.not_equal(texts, bare))
+        if trimmed.any():
+            stripped = pd.Index(bare.to_pandas())
+            twice = distinct[stripped.duplicated(keep=False) & trimmed]
+            twice = twice if records is None else twice[~twice.isin(records)]
+            remove = Remedy("remove them", "ids.str.strip()", "--strip")
+            said = (
+                f"{what}: {{n}} of {len(distinct):,} are there without the blanks at their ends too, such as"
+            )
+            refuse_cases(twice, said, "", remove, remedies.ANY_ID)
+
+
+def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index, what: str) -> None:
+    """Refuse a largest cluster whose id alone has no digit: it may be a word for records without a match."""
+    if len(clusters) < 3 or not isinstance(clusters[0], str):
+        return
+    largest = int(np.argmax(sizes))
+    if np.count_nonzero(sizes == sizes[largest]) > 1:
+        return
+    word = str(clusters[largest])
+    with suppress(UnicodeEncodeError):
+        texts = pa.array(clusters).cast(pa.large_string())
+        digits = np.asarray(pc.match_substring_regex(texts, r"\d"))
+        if not digits[largest] and digits.sum() == len(digits) - 1 and word not in records:
+            raise DataError(
+                f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a "
+                "number: is it a word for records without a match?",
+                Remedy(
+                    "give each of these records a cluster of its own",
+                    f"clusters.mask(clusters == {word!r}, records)",
+                    f"--alone {word}",
+                ),
+                remedies.ANY_ID,
+            )
+
+
+CHUNK = 2**15
+"""Number of ids that are looked at together, as many as fit in the processor's cache."""
+
+
+def same_kind(
+    first: str, other: str, what: str = "labels", ids: str = "record ids of the prediction"
+) -> None:
+    """Refuse ids of different types, those of the prediction, or other `ids`, and those of `what`."""
+    if first != other:
+        raise DataError(
+            f"{ids} are of type {first}, those of the {what} of type {other}: none could match; make text "
+            "of both, ids.astype(str)"
+        )
+
+
+def unite_ids(first: pd.Index, second: pd.Index) -> pd.Index:
+    """Return two Indexes of one type of ids as one Index."""
+    if not pd.api.types.is_object_dtype(first):
+        return first.append(second.astype(first.dtype))
+    # `append` would make text of objects, which half of a surrogate pair is not
+    both: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
+    return both
+
+
+def look_up(records: pd.Index, ids: pd.Index, of: str = "prediction") -> IntArray:
+    """Return the position of each id in `records`, -1 if it is not there."""
+    if len(records) and len(ids):
+        same_kind(kind(records), kind(ids), ids=f"record ids of the {of}")
+    integer = pd.api.types.is_integer_dtype
+    records, ids = (pd.Index(i.to_numpy(), copy=False) if integer(i.dtype) else i for i in (records, ids))
+    try:
+        near = _find_nearby(records, ids)  # so that few records are hashed
+    except UnicodeEncodeError:  # an id has half of a surrogate pair, which only objects can have
+        return look_up(records.astype(object), ids, of)
+    return np.append(near, -1)[records[near].get_indexer(ids)]
+
+
+def _find_nearby(records: pd.Index, ids: pd.Index) -> IntArray:
+    """Return the positions of all ids among records, and a few others, so that the lookup hashes few."""
+    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, ids)):
+        return np.flatnonzero(are_listed(records, ids))
+    # a table that fits in the cache of a processor, with 32 slots or more for each id as long as it does
+    bits = min(max(18, len(ids).bit_length() + 5), 24)
+
+    def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
+        # 2⁶⁴ over the golden ratio spreads neighbouring numbers over all slots
+        product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        product >>= np.uint64(64 - bits)
+        return product
+
+    marked = np.zeros(2**bits, dtype=np.bool_)
+    marked[slot(ids.to_numpy())] = True
+    numbers = records.to_numpy()
+    parts = [a + np.flatnonzero(marked[slot(numbers[a : a + CHUNK])]) for a in range(0, len(numbers), CHUNK)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def locate_all(listed: pd.Index, records: pd.Index) -> IntArray:
+    """Return the position in `listed` of each of many records, (N,), -1 if it is not there."""
+    if len(listed) and isinstance(listed[0], str) and kind(records) == "string":
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            texts, among = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.index_in(texts, among).fill_null(-1), dtype=np.int64)
+    if len(listed) and len(records):
+        same_kind(kind(records), kind(listed), "attributes")
+    return np.asarray(listed.get_indexer(records))

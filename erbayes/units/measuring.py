@@ -16,9 +16,7 @@ from .checks import describe_missing, explain_missing, first_entities, position_
 from .clustering import Clustering, Memberships
 from .columns import find_near
 from .frame import FrameFacts, framed
-from .ids import ids, kind
-from .looks import count_cased
-from .lookup import look_up, unite_ids
+from .ids import count_cased, ids, kind, look_up, unite_ids
 from .units import KnownTotals, Units, histogram
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..metrics.columns import pairs
 from .clustering import Clustering
-from .lookup import look_up
+from .ids import look_up
 
 Pairs = Sequence[tuple[int, int]]
 """Positions of two predictions each."""

@@ -22,7 +22,7 @@ from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDo
 from .clustering import Clustering
 from .frame import FrameFacts
 from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
-from .lookup import look_up
+from .ids import look_up
 
 FEW = 20
 """Clusters from which the share of one in the links says something."""

@@ -37,8 +37,7 @@ from ...metrics.intervals import check_level
 from ...metrics.sentences import say_undecided
 from ...metrics.tables import Pictured, reason_column
 from ...units.edges import Edges, sweep
-from ...units.ids import ids
-from ...units.lookup import look_up
+from ...units.ids import ids, look_up
 from ..thresholds import load_edges
 from .limits import FEWEST, NONE, Estimate, PairStrata, estimate_precision, estimate_recall
 

@@ -30,8 +30,7 @@ from ..._internal.errors import DataError, head, refuse_cases
 from ...large import drawing
 from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
-from ...units.ids import are_listed, ids
-from ...units.looks import count_cased
+from ...units.ids import are_listed, count_cased, ids
 from ...units.units import KnownTotals, histogram
 
 BUCKETS = 2**16
