@@ -19,7 +19,7 @@ from erbayes.engine import Taylor, bootstrap
 from erbayes.labels import Records
 from erbayes.study import draw_samples, study
 
-DRAWS, REPLICATES, REPETITIONS, ROUNDS = 400, 10_000, 20_000, 7
+DRAWS, REPLICATES, REPETITIONS, ROUNDS = 400, 10_000, 1_000, 7
 TIMES_FASTER, PER_SECOND = 100, 2000
 Array = np.ndarray
 PRF = (metrics.pairwise_precision, metrics.pairwise_recall, metrics.pairwise_f())
