@@ -619,7 +619,9 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
     assert rows_of(found) == rows_of(wanted)
 
 
-@pytest.mark.parametrize("command", [["report", "--metrics", "pairwise-f1"], ["plan", "--half-width", "0.1"]])
+@pytest.mark.parametrize(
+    "command", [["report", "--metrics", "pairwise-f1", "--replace"], ["plan", "--half-width", "0.1"]]
+)
 def test_reports_and_plans_scan_too(tmp_path, monkeypatch, command):
     from typer.testing import CliRunner
 
