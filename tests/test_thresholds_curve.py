@@ -44,6 +44,7 @@ def sampled(truth, draws, seed=2):
 
 EDGES, TRUTH = matcher()
 LABELS, DESIGN = sampled(TRUTH, 60)
+ROOT = eb.columns.ClusterSum("root", np.sqrt)
 
 
 def curve_of(at=12, metrics=eb.metrics.DEFAULT_METRICS, **options):
@@ -54,15 +55,19 @@ def clustering(threshold):
     return eb.Clustering.from_pairs(EDGES, score="score", threshold=threshold, records=TRUTH.index)
 
 
-def test_each_threshold_is_judged_as_its_clustering_by_itself():
-    curve = curve_of()
+@pytest.mark.parametrize("chances", ["by entities", "by the prediction"])
+def test_each_threshold_is_judged_as_its_clustering_by_itself(chances):
+    """Chances by entities are found once for all thresholds, and those by predicted size at each."""
+    design = DESIGN if chances == "by entities" else eb.design.ByPredictedSize(ROOT)
+    curve = eb.thresholds(EDGES, LABELS, design, records=TRUTH.index, at=12)
     for k, threshold in enumerate(curve.thresholds):
-        alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), DESIGN)).apply(
+        alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), design)).apply(
             eb.metrics.DEFAULT_METRICS
         )
         part = slice(6 * k, 6 * k + 6)
         np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
-        np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
+        if design is DESIGN:  # with others, errors are those of the draws of the strictest threshold
+            np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
     few = [2.0, 1.0, -1.0]
     together = eb.compare({str(t): clustering(t) for t in few}, LABELS, DESIGN).joint
     np.testing.assert_allclose(curve_of(few).joint.cov, together.cov, rtol=1e-12, atol=1e-18)

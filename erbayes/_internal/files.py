@@ -102,7 +102,11 @@ def read_rows(
     `choose` returns that column of a table. Of a large Parquet file only rows of `records` are read, and the
     names alone say which column has them.
     """
-    if path.suffix.lower() in PARQUET and records is not None and (_is_large(path) or not len(records)):
+    if (
+        path.suffix.lower() in PARQUET
+        and records is not None
+        and (path.stat().st_size >= LARGE or not len(records))
+    ):
         from pyarrow.dataset import dataset  # which loads clients of networks
 
         try:
@@ -124,10 +128,6 @@ def read_rows(
         frame = key_by_source(frame, records)
         frame = frame[frame.iloc[:, 0].isin(records)]
     return frame.reset_index(drop=True)
-
-
-def _is_large(path: Path) -> bool:
-    return path.stat().st_size >= LARGE
 
 
 def key_by_source(frame: pd.DataFrame, records: pd.Index) -> pd.DataFrame:
@@ -175,7 +175,9 @@ def _read(path: Path) -> pd.DataFrame:
         content = _find_table(content)
         if b"\0" in content.partition(b"\n")[0] or content.rstrip(b"\r\n").endswith(b"\0"):
             raise ValueError(DAMAGED)
-        frame = _parse(content, "\t" if ".tsv" in suffixes[-2:] else _find_separator(content))
+        # a comma separates columns, unless another character alone gives each line as many
+        found = next(iter(_list_separators(content)), ",")
+        frame = _parse(content, "\t" if ".tsv" in suffixes[-2:] else found)
     except DataError:
         raise
     except pd.errors.EmptyDataError as error:
@@ -200,11 +202,6 @@ def _find_table(content: bytes) -> bytes:
         return content[named.end() :]
     rest = re.sub(rb"\A(#[^\n]*\n)+", b"", content)
     return rest if _list_separators(rest) and not _list_separators(content) else content
-
-
-def _find_separator(content: bytes) -> str:
-    """Return what separates columns: a comma, unless another character alone gives each line as many."""
-    return next(iter(_list_separators(content)), ",")
 
 
 def _list_separators(content: bytes) -> list[str]:

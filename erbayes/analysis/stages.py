@@ -29,7 +29,7 @@ from ..units.clustering import Clustering, Memberships
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
 from ..units.units import Units
-from .domains.shown import effective_draws, intervals_table, tidy
+from .domains.rows import effective_draws, intervals_table, tidy
 from .thresholds import describe_few, load_edges
 
 FOUND = ("found by an edge", "found by closure", "lost by the threshold", "never compared")

@@ -53,7 +53,7 @@ from ..units.reading import list_candidates
 from .by_threshold import choose_columns, read_clusters
 from .comparison import estimate_jointly
 from .domains.estimates import refuse_many
-from .domains.shown import FEWEST, effective_draws, intervals_table, tidy
+from .domains.rows import FEWEST, effective_draws, intervals_table, tidy
 
 CERTIFIED_FROM = 30.0
 """Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""

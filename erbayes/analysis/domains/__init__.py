@@ -10,7 +10,7 @@ Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, c
 """
 
 from .estimates import by_domain, by_pair
-from .metric import in_domain
 from .paired import compare_by_domain
+from .rows import in_domain
 
 __all__ = ["by_domain", "by_pair", "compare_by_domain", "in_domain"]

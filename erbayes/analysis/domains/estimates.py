@@ -26,8 +26,17 @@ from ...metrics.tables import Pictured
 from ...metrics.unseen import map_components
 from ...units.clustering import Memberships
 from ...units.grouping import Grouping, Of
-from .metric import Place, in_domain, name_place
-from .shown import FEWEST, degrees, effective_draws, few_draws, intervals_table, tidy
+from .rows import (
+    FEWEST,
+    Place,
+    degrees,
+    effective_draws,
+    few_draws,
+    in_domain,
+    intervals_table,
+    name_place,
+    tidy,
+)
 
 LARGEST = 4000
 """Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""

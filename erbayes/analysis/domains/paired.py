@@ -25,8 +25,7 @@ from ...units.clustering import Memberships
 from ...units.grouping import Of
 from ..comparison import Comparison
 from .estimates import Settings, grouped
-from .metric import Place, name_place
-from .shown import FEWEST, degrees, effective_draws, few_draws, intervals_table, tidy
+from .rows import FEWEST, Place, degrees, effective_draws, few_draws, intervals_table, name_place, tidy
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
