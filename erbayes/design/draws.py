@@ -251,7 +251,7 @@ def count_once(
     of records, or the resolved draws of a class. `overlap` (units, units): chance of a draw to be in both of
     two units that share records, in each round that draws both.
     """
-    unit = np.flatnonzero(np.bincount(order))
+    unit = np.unique(order)
     P = np.stack([one.p[unit] for one in rounds], axis=1)
     if len(rounds) == 1:  # rows as structures take a third of the time of a study
         key, at = np.unique(P[:, 0], return_inverse=True)

@@ -63,17 +63,17 @@ def expand_rounds(
 
     `stratum` (n,): round of each draw.
     """
-    expected = np.sum([one.draws * one.p for one in rounds], axis=0)
-    if (expected[unit] <= 0).any():
-        never = np.unique(unit[expected[unit] <= 0])
+    expected = np.sum([one.draws * one.p[unit] for one in rounds], axis=0)
+    if (expected <= 0).any():
+        never = np.unique(unit[expected <= 0])
         raise DataError(
             f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
             "prediction or the labels are not those that were drawn from"
         )
-    found = count_once(unit, rounds, 1 / expected[unit], stratum)
+    found = count_once(unit, rounds, 1 / expected, stratum)
     found = found.count_each() if each else found
     undrawn = sorted(set.intersection(*({*np.asarray(one.never, dtype=float)} for one in rounds)))
-    return replace(found, unreached=make_unreached(undrawn, units))
+    return replace(found, unreached=make_unreached(undrawn, units)) if undrawn else found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,9 +41,14 @@ class Fitted:
     Each is computed when it is first read. `fit_sample` returns the one that a sample remembers.
     """
 
-    def __init__(self, sample: Sample, metrics: tuple[Metric, ...]) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        metrics: tuple[Metric, ...],
+        columns: tuple[list[Column], list[Known]] | None = None,
+    ) -> None:
         self.sample, self.metrics = sample, metrics
-        self.counted, self.known = columns_of(metrics)
+        self.counted, self.known = columns or columns_of(metrics)
 
     @cached_property
     def contributions(self) -> FloatArray:
@@ -53,8 +58,9 @@ class Fitted:
     @cached_property
     def members(self) -> list[Fitted]:
         """The fit of each sample of a batch; of one sample, this one."""
-        batch = self.sample
-        return [Fitted(one, self.metrics) for one in batch.samples] if isinstance(batch, Batch) else [self]
+        if not isinstance(self.sample, Batch):
+            return [self]
+        return [Fitted(one, self.metrics, (self.counted, self.known)) for one in self.sample.samples]
 
     @cached_property
     def totals(self) -> Totals:
