@@ -116,6 +116,7 @@ def draw_calibration(
     Examples
     --------
     >>> import erbayes as eb
+    >>> import pandas as pd
     >>> from matplotlib.figure import Figure
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
     >>> answers = eb.pairs.draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])

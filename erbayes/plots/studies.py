@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .._internal.digits import format_number
 from .._internal.errors import DataError, import_extra
 from .axes import axes_of, draw_legend, height_of, name_rows, offsets_of, style_of
 
@@ -194,13 +195,13 @@ def draw_tipping(
     ax.clabel(thin, shown, fmt="%.2f" if np.allclose(levels, levels.round(2)) else "%.3f")
     if under is not None and np.nanmin(x) < under < np.nanmax(x):
         line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)
-        ax.clabel(line, fmt=f"{under:g}")
+        ax.clabel(line, fmt=format_number(under))
     rates = found.rates
     ax.plot(rates["missed"], rates["kept"], ".", color="0.4", label="rates drawn from the priors")
     ax.plot(0, 0, "D", color="black", clip_on=False, label="labels as they are")
     ax.set_xlabel("share of the pieces elsewhere that annotators missed")
     ax.set_ylabel("share of the foreign records that they kept")
-    said = "" if under is None else f"; bold: under {under:g}"
+    said = "" if under is None else f"; bold: under {format_number(under)}"
     ax.set_title(f"{metric}{said}", pad=24)  # above the legend
     draw_legend(ax, 2)
     return ax
