@@ -18,10 +18,10 @@ from .._internal.errors import PACKAGE, Alarm, DataError, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import Engine, estimate_paired, need_paired
+from ..engine.contract import estimate_paired, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
-from ..engine.named import EngineName, find_engine
+from ..engine.named import EngineLike, find_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records
@@ -196,7 +196,7 @@ def compare(
     blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Estimate metrics of two or more predictions, and their differences, from one sample.
@@ -288,7 +288,7 @@ def estimate_jointly(
     blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
@@ -383,7 +383,7 @@ def compare_counted(
     design: Design,
     metrics: Sequence[Metric],
     overlaps: Overlaps,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
     common: bool = False,
 ) -> Comparison:

@@ -11,9 +11,8 @@ from .._internal.errors import PACKAGE, Alarm, DataError, Grade, grade_of
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
-from ..engine.named import EngineName, run_engine
+from ..engine.named import EngineLike, run_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.sources import Source, lies_elsewhere
@@ -22,14 +21,16 @@ from ..metrics.estimates import Estimates
 from ..units.clustering import Memberships
 from ..units.measuring import measure
 
+PredictionLike = Source | Sample | Scanned
+
 
 def estimate(
-    prediction: Source | Sample | Scanned,
+    prediction: PredictionLike,
     labels: Memberships | None = None,
     design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,

@@ -19,8 +19,7 @@ from .._internal.errors import PACKAGE, Alarm, Grade, Sentence
 from .._internal.tables import to_frame
 from ..design.contract import Design
 from ..design.sample import Sample
-from ..engine.contract import Engine
-from ..engine.named import EngineName, find_engine
+from ..engine.named import EngineLike, find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.estimates import Estimates
@@ -82,7 +81,7 @@ def stages(
     records: Any = None,
     score: str | None = None,
     candidates: Any = None,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> Stages:
     """Estimate at which stage of a matcher links are lost, and where false ones are made.

@@ -27,8 +27,8 @@ from .._internal.digits import tell_apart
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import Engine, estimate_paired, need_paired
-from ..engine.named import EngineName, find_engine
+from ..engine.contract import estimate_paired, need_paired
+from ..engine.named import EngineLike, find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
@@ -314,7 +314,7 @@ def thresholds(
     records: Any = None,
     at: Any = 200,
     score: str | None = None,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> Curve:
     """Estimate metrics of a matcher at many thresholds, from one labelled sample.

@@ -104,6 +104,8 @@ NAMES: dict[str, Callable[[], Engine]] = {
 """Engines by the names that the doors take, each made when it is asked for."""
 EngineName = Literal["closed form", "jackknife", "bootstrap", "size model", "posterior", "advised"]
 """These names, which type checkers read; hyphens and capitals are understood too."""
+EngineLike = Engine | EngineName
+"""What doors take for an engine."""
 
 
 def find_engine(engine: Engine | str | None) -> Engine:

@@ -17,7 +17,7 @@ from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine
 from ...engine.diagnostics import compare_with_known, scale_to_records
 from ...engine.fitted import fit_sample
-from ...engine.named import EngineName, find_engine
+from ...engine.named import EngineLike, find_engine
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.estimates import EMPTY, Estimates
@@ -181,7 +181,7 @@ def by_domain(
     prediction: Memberships | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of each group of records, jointly.
@@ -254,7 +254,7 @@ def by_pair(
     *,
     prediction: Memberships | None = None,
     fewest: float = FEWEST,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> ByDomain:
     """Estimate metrics of the links between every two groups, and within each, jointly.

@@ -13,9 +13,9 @@ import pandas as pd
 from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
 from ...design.sample import Sample
-from ...engine.contract import Engine, estimate_paired, need_paired
+from ...engine.contract import estimate_paired, need_paired
 from ...engine.differences import subtract
-from ...engine.named import EngineName, find_engine
+from ...engine.named import EngineLike, find_engine
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.estimates import Estimates
@@ -80,7 +80,7 @@ def compare_by_domain(
     predictions: Mapping[str, Any] | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
-    engine: Engine | EngineName | None = None,
+    engine: EngineLike | None = None,
     rng: Seed = None,
 ) -> ComparedByDomain:
     """Compare predictions by domain, with paired standard errors.
