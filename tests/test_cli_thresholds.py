@@ -132,6 +132,12 @@ def test_bad_options_are_refused_with_a_sentence(files, args, said):
     assert said in result.stderr
 
 
+def test_edges_are_taken_at_all_thresholds(files):
+    result = run("edges.csv@3", "--records", "ids.csv")
+    assert result.exit_code == 2
+    assert "edges.csv is taken at all thresholds: leave out the one behind its name" in result.stderr
+
+
 def test_scores_that_are_no_numbers_are_refused(files):
     EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("edges.csv", index=False)
     result = run("edges.csv", "--records", "ids.csv")

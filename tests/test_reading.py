@@ -383,3 +383,15 @@ def test_columns_that_tell_the_prediction_are_known_by_names_and_by_values():
     assert told == ["cluster_id", "own", "size", "match_probability"]
     # of single records nothing tells more than that they are single
     assert columns_that_tell(rows[["name", "block"]], np.arange(7)) == []
+
+
+@pytest.mark.parametrize(("yes", "no"), [("+", "-"), ("✓", "✗"), ("да", "нет")])
+def test_signs_and_words_of_other_letters_beside_links_are_asked_about(yes, no):
+    """As the plus and minus before the links in a file of Duke, whose rows were all links."""
+    links = pd.DataFrame({"sign": [yes, no] * 30, "id1": range(60), "id2": range(60, 120)})
+    with pytest.raises(eb.DataError, match="is 'sign' a score or an answer") as error:
+        eb.Clustering.from_pairs(links, records=range(120))
+    said, _ = error.value.remedies
+    assert said.option == f"FILE:id1,id2,sign={yes}"
+    followed = eval(said.argument, {"table": links})
+    assert len(eb.Clustering.from_pairs(followed, records=range(120)).clusters) == 90

@@ -119,6 +119,8 @@ class EdgeTable:
             raise DataError(f"{self.edges} is a folder: name a file of edges")
         table = curves.load_edges(self.source, self.score)
         records = read_ids(self.records, self.record)
+        if getattr(self.edges, "threshold", None) is not None:
+            raise DataError(f"{self.edges} is taken at all thresholds: leave out the one behind its name")
         links = {"edges": True, "score": self.score, "threshold": readings.SWEEP}
         named = name_columns(self.edges, links=links)
         near = readings.Near.all_of(records)

@@ -171,8 +171,8 @@ class ColumnFacts:
 
 
 def plain_word(word: Any) -> str:
-    """Return a word of a cell in small letters and digits alone; 1.0 is 1."""
-    return plain(str(word).removesuffix(".0"))
+    """Return a word of a cell in small letters and digits alone, a sign as it is; 1.0 is 1."""
+    return plain(str(word).removesuffix(".0")) or str(word)
 
 
 FEW = 20
