@@ -1,6 +1,6 @@
 """Intervals where annotators err at four rates, which are undone by right, vague and too low priors.
 
-    python benchmarks/labelling.py [cover|two|compare|ends|order] ...
+    python benchmarks/labelling.py [removed|all|moved|two|compare|ends|order] ...
 
 The tables of benchmarks/labelling-error.md; 15 minutes on one core for all. Errors are put in by `erring.py`,
 whose loops share nothing with what undoes them. Nothing was chosen on these populations.
@@ -101,40 +101,39 @@ def show(rows: list[tuple]) -> None:
     )
 
 
-def cover(names=tuple(POPULATIONS)) -> None:
-    cases = {"removed .05": {"removed": 0.05}, "all four": ALL}
-    for case, rates in cases.items():
-        rows = []
-        for name in names:
-            people = make(name)
-            truth = np.array([people.value(metric) for metric in METRICS])
-            answer = partial(eb.estimate, eb.Clustering.of(people.pred), metrics=METRICS)
-            half = right({k: x / 2 for k, x in rates.items()})
-            ways = {"right": right(rates)} | ({"vague": VAGUE, "half": half} if len(rates) > 1 else {})
-            for by_records in (True, False):
-                for seed in range(SAMPLES):
-                    rng = np.random.default_rng([seed, 5])
-                    true, start, design = draw(people, by_records, rng)
-                    drawn = right(rates).draw(1, rng).iloc[0].to_dict()
-                    seen = mistake(true, people, start, rng, **drawn)
-                    plain = answer(seen, design)
-                    cell = f"{name}, {'records' if by_records else 'entities'}"
-                    rows += measure(cell, "perfect", answer(true, design), truth, plain)
-                    rows += measure(cell, "ignored", plain, truth, plain)
-                    for way, annotator in ways.items():
-                        found = eb.with_errors(
-                            answer,
-                            seen,
-                            design,
-                            people.pred,
-                            annotator,
-                            starts=start.to_numpy(),
-                            imputations=20,
-                            rng=seed,
-                        )
-                        rows += measure(cell, way, found.both, truth, plain)
-        print(f"\n{case}\n| population | priors | covers P R B3R cR | off | width |", flush=True)
-        show(rows)
+def cover(case: str, rates: dict[str, float], names: tuple[str, ...]) -> None:
+    """Coverage with errors of these rates ignored, and undone by several priors."""
+    rows = []
+    for name in names:
+        people = make(name)
+        truth = np.array([people.value(metric) for metric in METRICS])
+        answer = partial(eb.estimate, eb.Clustering.of(people.pred), metrics=METRICS)
+        half = right({k: x / 2 for k, x in rates.items()})
+        ways = {"right": right(rates)} | ({"vague": VAGUE, "half": half} if len(rates) > 1 else {})
+        for by_records in (True, False):
+            for seed in range(SAMPLES):
+                rng = np.random.default_rng([seed, 5])
+                true, start, design = draw(people, by_records, rng)
+                drawn = right(rates).draw(1, rng).iloc[0].to_dict()
+                seen = mistake(true, people, start, rng, **drawn)
+                plain = answer(seen, design)
+                cell = f"{name}, {'records' if by_records else 'entities'}"
+                rows += measure(cell, "perfect", answer(true, design), truth, plain)
+                rows += measure(cell, "ignored", plain, truth, plain)
+                for way, annotator in ways.items():
+                    found = eb.with_errors(
+                        answer,
+                        seen,
+                        design,
+                        people.pred,
+                        annotator,
+                        starts=start.to_numpy(),
+                        imputations=20,
+                        rng=seed,
+                    )
+                    rows += measure(cell, way, found.both, truth, plain)
+    print(f"\n{case}\n| population | priors | covers P R B3R cR | off | width |", flush=True)
+    show(rows)
 
 
 def two() -> None:
@@ -278,9 +277,11 @@ def order() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", eb.Alarm)
+    both = tuple(POPULATIONS)
     parts: dict[str, Callable[[], None]] = {
-        "cover": cover,
-        "moved": partial(cover, (MOVED,)),
+        "removed": partial(cover, "removed .05", {"removed": ALL["removed"]}, both),
+        "all": partial(cover, "all four", ALL, both),
+        "moved": partial(cover, "all four, records moved", ALL, (MOVED,)),
         "two": two,
         "compare": compare,
         "ends": ends,

@@ -51,7 +51,7 @@ def test_each_part_of_a_prior_has_a_draw():
         (lambda: Gamma(0, 1), "cases and entities of Gamma"),
         (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
         (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
-        (lambda: Annotator(miss=0.1), "no rate 'miss': rates are removed, missed, kept, added"),
+        (lambda: Annotator(miss=0.1), "no rate 'miss': rates are removed, missed, kept, added, unsure"),
     ],
 )
 def test_rates_that_cannot_be(make, message):

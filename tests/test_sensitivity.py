@@ -334,7 +334,7 @@ def test_rates_may_be_a_table_of_joint_draws():
     table = pd.DataFrame({"kept": [0.1, 0.2, 0.3], "missed": [0.3, 0.2, 0.1]})
     answer = taylor(OLD)
     found = with_errors(answer, SHEET.labels, DESIGN, OLD, table, rng=1)
-    assert list(found.rates) == ["removed", "missed", "kept", "added"]
+    assert list(found.rates) == ["removed", "missed", "kept", "added", "unsure"]
     assert found.rates["kept"].tolist() == [
         0.1,
         0.2,
@@ -434,6 +434,7 @@ def test_grid_and_tipping_point():
         "missed",
         "kept",
         "added",
+        "unsure",
         "metric",
         "estimate",
         "lower",
@@ -483,6 +484,33 @@ def test_the_order_of_tables_changes_no_answer():
     other = ask(taylor(mixed[1]), mixed[0], DESIGN, mixed[1])
     assert one.both.mean == pytest.approx(other.both.mean, abs=1e-12)
     assert one.both.cov == pytest.approx(other.both.cov, abs=1e-12)
+
+
+# Undecided draws
+
+
+def test_undecided_draws_err_as_often_as_their_odds_say():
+    """Of 60 draws of one class 20 are undecided; of the decided ones a quarter is predicted wrongly."""
+    prediction = {i: f"c{i // 2}" if i >= 20 else f"alone {i}" for i in range(400)}
+    entities = [*range(10), *range(20, 50)]
+    labels = {i: f"e{i // 2}" for i in range(160) if i // 2 in entities}
+    drawn = eb.UniformRecords([f"e{e}" for e in entities])
+    design, answer = (
+        eb.design.Responding(drawn, [True] * 40 + [False] * 20),
+        taylor(prediction, ["cluster-recall"]),
+    )
+    ask = partial(with_errors, answer, labels, design, prediction, imputations=2, rng=1)
+    for odds, share in ((0.0, 10 / 60), (1.0, 0.25), (3.0, (10 + 10) / 60)):
+        found = ask(Annotator(unsure=odds))
+        exact = answer(labels, replace(design, odds=odds))
+        assert found.both.mean == pytest.approx(exact.mean)
+        assert found.both.sd == pytest.approx(np.maximum(exact.sd, found.random.sd))
+        assert 1 - found.both.mean[0] == pytest.approx(share, abs=0.02)
+        assert ("leave draws undecided that err" in found.sentence()) == (odds != 1)
+    assert ask(Annotator(unsure=Gamma(3, 1))).systematic.sd[0] > 0
+    assert found.times(2).rates["unsure"].tolist() == [3.0, 3.0]
+    with pytest.raises(eb.DataError, match="unsure is about undecided draws, and the design"):
+        with_errors(answer, labels, drawn, prediction, Annotator(unsure=3.0), rng=1)
 
 
 # Coverage

@@ -170,7 +170,8 @@ class AnnotatorErrors:
 
     annotator_errors: str | None = option(
         f"Allow for errors of labels: their rates, such as {RATES}, where 3/20 is 3 of 20 cases seen and .1 "
-        f"is known. Or {FOLDER}: as settled disagreements or controls show them.",
+        f"is known; unsure=3 is the odds of errors of undecided draws. Or {FOLDER}: as settled disagreements "
+        "or controls show them.",
         metavar="RATES",
         rare=True,
     )
@@ -229,20 +230,17 @@ def parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annot
     rates: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
-        if name not in ("removed", "missed", "kept", "added"):
-            raise DataError(f"--annotator-errors {text}: write rates as {RATES}, or {FOLDER}")
         errors, slash, cases = value.partition("/")
         try:
-            if not slash:
+            if not slash or name == "unsure":
                 rates[name] = float(value)
             elif name == "added":
                 rates[name] = eb.labels.Gamma(0.5 + float(errors), float(cases))
             else:  # the prior of so many errors among so many cases with Jeffreys' half
                 rates[name] = eb.labels.Beta(0.5 + float(errors), 0.5 + float(cases) - float(errors))
         except ValueError as error:
-            raise DataError(
-                f"--annotator-errors {text}: {name} is a number, or errors/cases such as 3/20, not {value!r}"
-            ) from error
+            said = f"--annotator-errors {text}: write rates as {RATES}, or {FOLDER}"
+            raise DataError(f"{said}; {part.strip()!r} is no number, and no errors/cases") from error
     return eb.labels.Annotator(**rates)
 
 

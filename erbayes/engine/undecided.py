@@ -34,11 +34,11 @@ def find_responding(design: Any) -> Responding | None:
     return design if isinstance(design, Responding) and design.unresolved > 0 else None
 
 
-def _set_odds(design: Any, odds: float) -> Any:
+def set_odds(design: Any, odds: float) -> Any:
     """Return a design that holds `Responding`, or is one, with other odds."""
     if isinstance(design, Responding):
         return replace(design, odds=odds)
-    return replace(design, design=_set_odds(design.design, odds))
+    return replace(design, design=set_odds(design.design, odds))
 
 
 def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence[Metric]) -> Found:
@@ -47,9 +47,7 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     if design is None or design.odds != 1:
         return found
     exact = sample.units.column(EXACT)[sample.expansion.order]
-    ends = [
-        Sample(sample.units, _set_odds(sample.design, odds), looks=sample.looks) for odds in (np.inf, 0.0)
-    ]
+    ends = [Sample(sample.units, set_odds(sample.design, odds), looks=sample.looks) for odds in (np.inf, 0.0)]
     cases = []
     for metric in metrics:
         try:

@@ -37,7 +37,7 @@ def grid(
     found : WithErrors
         From `erbayes.with_errors`, with an answer that is estimates, as that of `erbayes.estimate`.
     rates : DataFrame
-        A row per point, with columns removed, missed, kept and added; 0 for rates that are not there.
+        A row per point, with columns as `Annotator` has them; rates that are not there are 0, and unsure 1.
     imputations : int
         Imputed labels at each point, 2 or more. All points have the same random numbers, so that differences
         between them are no noise.

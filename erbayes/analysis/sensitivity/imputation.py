@@ -26,6 +26,7 @@ from ..._internal.errors import (
     number,
     whole,
 )
+from ...engine.undecided import find_responding, set_odds
 from ...labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
 from ...labels.annotators.decisions import Decisions, class_additions, impute
 from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
@@ -82,7 +83,8 @@ class WithErrors(Pictured):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", Alarm)  # those of the sample are raised once, as it is
                     labels = impute(self.given, row, np.random.default_rng([self.seed, j]))
-                    answers.append(self.answer(labels, self.design))
+                    design = self.design if row["unsure"] == 1 else set_odds(self.design, row["unsure"])
+                    answers.append(self.answer(labels, design))
             except NotIdentified as why:
                 told = ", ".join(f"{name} {value:.3g}" for name, value in row.items())
                 raise NotIdentified(f"if errors of labels are undone at rates {told}: {why}") from why
@@ -100,8 +102,8 @@ class WithErrors(Pictured):
         The column `mcse` is the Monte Carlo standard error of an end of the interval, by M imputations:
         √(B/M + 2 B²/((M - 1) T)), for the variance B between them and T in all.
         """
-        parts = {name: getattr(self, name) for name in ("random", "systematic", "both")}
-        tables = {name: part.table(**settings).reset_index() for name, part in parts.items()}
+        names = ("random", "systematic", "both")
+        tables = {name: getattr(self, name).table(**settings).reset_index() for name in names}
         M, se = len(self.rates), {name: _find_se(table) for name, table in tables.items()}
         B = se["systematic"] ** 2 / (1 + 1 / M)
         for name, own, T in (("random", 0 * B, B), ("systematic", B, B), ("both", B, se["both"] ** 2)):
@@ -143,6 +145,8 @@ class WithErrors(Pictured):
             mean, low, high = (f"{value:{form}}" for value in values)
             between = mean if low == high else f"{mean} ({low} to {high})"
             said.append(phrase.format(between) if x.any() else nothing)
+        if (odds := self.rates["unsure"].mean()) != 1:
+            said.append(f"leave draws undecided that err {odds:.2g} times as often as the others")
         return f"{', '.join(said[:-1])} and {said[-1]} (by {self.source})"
 
     def sentence(self, level: float = 0.95) -> str:
@@ -209,8 +213,8 @@ def with_errors(
         The prediction from whose clusters annotators started. In a comparison all predictions, that one
         first: annotators favour it, and the imputation has to look at the others too.
     annotator : Annotator or DataFrame
-        Rates of errors. A table has a row per imputation and columns removed, missed, kept and added (or some
-        of them), such as correlated draws or a posterior.
+        Rates of errors. A table has a row per imputation and columns removed, missed, kept, added and unsure
+        (or some of them), such as correlated draws or a posterior.
     starts : sequence of record ids, optional
         The records from which entities were labelled, as those drawn. By default one of each is drawn.
     imputations : int, optional
@@ -280,14 +284,15 @@ def with_errors(
     else:
         need_object(annotator, "draw", "annotator is an Annotator, such as Annotator(missed=Beta(3, 17))")
         rates, source = annotator.draw(first, rng), annotator.source
+    if (rates["unsure"] != 1).any() and find_responding(design) is None:
+        raise DataError("unsure is about undecided draws, and the design, such as Responding, has none")
     _warn_spurious(given, float(rates["added"].mean()))
     random, answers = answer(labels, design), list[Any]()
     found = WithErrors(random, random, random, rates, source, answer, given, design, seed)
     while True:
         answers += found.run(rates.iloc[len(answers) :], len(answers))
         found = found.at(rates, source, answers)
-        enough = imputations is not None or len(rates) >= LAST or found.settled
-        if isinstance(annotator, pd.DataFrame) or enough:
+        if isinstance(annotator, pd.DataFrame) or imputations or len(rates) >= LAST or found.settled:
             return found
         rates = pd.concat([rates, annotator.draw(FURTHER, rng)], ignore_index=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,6 @@ from scipy.special import betaincinv, gammaincinv
 
 from ..._internal.arrays import FloatArray, Seed, generator
 from ..._internal.errors import DataError, head, number, whole
-
-
-class Prior(Protocol):
-    """A distribution of a rate, such as `Beta(3, 17)` or `scipy.stats.beta(3, 17)`."""
-
-    def ppf(self, q: FloatArray, /) -> Any:
-        """Return quantiles of 0 or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +67,28 @@ class Gamma:
 RATES = ["removed", "missed", "kept", "added"]
 SHARES = RATES[:3]
 """Rates that are probabilities."""
+NONE = dict.fromkeys(RATES, 0.0) | {"unsure": 1.0}
+"""An annotator who does nothing wrong."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Annotator:
-    """What annotators may have done wrong: each rate is a number or a prior. By default nothing.
+    """What annotators may have done wrong, in numbers or priors of them. By default nothing.
+
+    A prior is an object with quantiles `ppf`, such as `Beta(3, 17)` or `scipy.stats.uniform(0, 0.2)`.
 
     Parameters
     ----------
-    removed : float or Prior
+    removed : float or prior
         Probability, below 1, that a true record of a cluster that was opened is struck out or overlooked.
-    missed : float or Prior
+    missed : float or prior
         Probability, below 1, that another cluster with records of the entity is not opened.
-    kept : float or Prior
+    kept : float or prior
         Probability, below 1, that a foreign record of a cluster that was opened is accepted.
-    added : float or Prior
+    added : float or prior
         Number of foreign predicted clusters that are added to an entity, on average.
+    unsure : float or prior
+        Odds of an error of draws that nobody could decide, over those of decided ones (see `Responding`).
     source : str
         Where the rates come from, for those who quote the result.
 
@@ -97,27 +96,29 @@ class Annotator:
     --------
     >>> annotator = Annotator(removed=Beta(2, 38), missed=Beta(3, 17), kept=0.1, added=Gamma(2, 100))
     >>> annotator.draw(2000, rng=1).mean().round(2).to_dict()
-    {'removed': 0.05, 'missed': 0.15, 'kept': 0.1, 'added': 0.02}
+    {'removed': 0.05, 'missed': 0.15, 'kept': 0.1, 'added': 0.02, 'unsure': 1.0}
     """
 
-    removed: float | Prior
-    missed: float | Prior
-    kept: float | Prior
-    added: float | Prior
+    removed: Any
+    missed: Any
+    kept: Any
+    added: Any
+    unsure: Any
     source: str
 
     def __init__(
         self,
-        removed: float | Prior = 0.0,
-        missed: float | Prior = 0.0,
-        kept: float | Prior = 0.0,
-        added: float | Prior = 0.0,
+        removed: Any = 0.0,
+        missed: Any = 0.0,
+        kept: Any = 0.0,
+        added: Any = 0.0,
+        unsure: Any = 1.0,
         source: str = "judgement",
         **unknown: Any,
     ) -> None:
         if unknown:
-            raise DataError(f"annotators have no rate {head([*unknown])}: rates are {', '.join(RATES)}")
-        for name, rate in zip(RATES, (removed, missed, kept, added), strict=True):
+            raise DataError(f"annotators have no rate {head([*unknown])}: rates are {', '.join(NONE)}")
+        for name, rate in zip(NONE, (removed, missed, kept, added, unsure), strict=True):
             if isinstance(rate, type) or not hasattr(rate, "ppf"):
                 number(rate, name, lambda x: 0 <= x < np.inf, "be 0 or more, or a prior such as Beta(3, 17)")
             object.__setattr__(self, name, rate)
@@ -131,7 +132,7 @@ class Annotator:
         """
         rng, number = generator(rng), whole(number, "number of draws")
         table = {}
-        for name in RATES:
+        for name in NONE:
             rate, q = getattr(self, name), (rng.permutation(number) + rng.random(number)) / number
             table[name] = np.asarray(rate.ppf(q)) if hasattr(rate, "ppf") else np.full(number, float(rate))
         return check_rates(pd.DataFrame(table))
@@ -139,9 +140,9 @@ class Annotator:
 
 def check_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Return a table of rates with a column for each, refusing values that none can have."""
-    if unknown := sorted(map(str, set(rates.columns) - {*RATES})):
-        raise DataError(f"no rate is called {head(unknown)}: columns are {', '.join(RATES)}")
-    rates = rates.reindex(columns=RATES, fill_value=0.0)
+    if unknown := sorted(map(str, set(rates.columns) - {*NONE})):
+        raise DataError(f"no rate is called {head(unknown)}: columns are {', '.join(NONE)}")
+    rates = pd.DataFrame({name: rates.get(name, value) for name, value in NONE.items()}, index=rates.index)
     if not (rates >= 0).all(axis=None):
         raise DataError("rates of errors are numbers of 0 or more")
     if (rates[SHARES] >= 1).any(axis=None):

@@ -161,7 +161,7 @@ def mislabel(
     need(annotator, Annotator, "a model of errors is an Annotator, such as Annotator(missed=0.1)")
     rng = generator(rng)
     given = Decisions(labels, shown, starts, rng)
-    r, u, v, w = annotator.draw(1, rng).to_numpy()[0]
+    r, u, v, w = annotator.draw(1, rng)[RATES].to_numpy()[0]
     found = (given.home | (rng.random(len(given.home)) >= u))[given.opened]
     chance = rng.random(len(given.row))
     accepted = found & np.where(given.yes, given.fixed | (chance >= r), chance < v)
