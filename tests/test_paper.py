@@ -99,7 +99,7 @@ CLUSTERS = RNG.choice(sorted(C), n, replace=False).tolist()
     ("theta", "design"),
     [
         (1.0, eb.UniformClusters()),
-        (1 - (n - 1) / (len(C) - 1), eb.UniformClusters(population=len(C), fpc=eb.design.paper_fpc)),
+        (1 - n / len(C), eb.UniformClusters(population=len(C))),
     ],
 )
 def test_cluster_sampling_formulas_13_and_14(theta, design):
