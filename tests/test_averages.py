@@ -180,7 +180,7 @@ def test_the_engines_are_the_answer_and_the_posterior_of_the_fit_and_say_so(fit)
 def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     """In each place of the table, with their certain ends, and in any order."""
 
-    others = [m.cluster_recall, m.b3_precision, m.muc_recall]
+    others = [m.cluster_recall, m.b3_precision_entities, m.muc_recall]
     metrics, closed = [others[0], R, *others[1:], P], ClosedForm()(SAMPLE, others)
     assert not any(map(fit.identifies, others))
     found = fit.estimate(metrics)
@@ -190,7 +190,9 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     np.testing.assert_allclose(quoted.interval(), closed.interval(), rtol=1e-12)
     np.testing.assert_allclose(quoted.estimate, closed.estimate, rtol=1e-12)
     np.testing.assert_allclose(found.part([1, 4]).interval(), fit.estimate([R, P]).interval(), rtol=1e-12)
-    assert "Intervals of cluster-recall, b3-precision, muc-recall are those of the" in found.sentence()
+    assert (
+        "Intervals of cluster-recall, b3-precision-entities, muc-recall are those of the" in found.sentence()
+    )
     assert found.table(kind=HighestDensity())["kind"].to_list()[:2] == ["Beta", "80 % HDI, 20 % Beta"]
     assert found.sd[0] == pytest.approx(closed.sd[0], rel=1e-12)
     between = np.corrcoef(quoted.flat.T)[0, 2]
@@ -205,7 +207,7 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
 def test_differences_of_metrics_that_the_model_has_not_are_those_of_the_closed_form():
     from erbayes import bayes
 
-    example, metrics = eb.datasets.people(), [m.cluster_recall, R, m.b3_precision]
+    example, metrics = eb.datasets.people(), [m.cluster_recall, R, m.b3_precision_entities]
     design = eb.UniformRecords(example.drawn)
     apart = np.arange(len(example.prediction)) % 7 == 0
     other = example.prediction.astype(str).mask(apart, [f"alone {i}" for i in range(len(apart))])
@@ -216,7 +218,7 @@ def test_differences_of_metrics_that_the_model_has_not_are_those_of_the_closed_f
     )
     for level in (0.5, 0.95):
         found, wanted = (x.differences(level).set_index("metric") for x in (model, closed))
-        quoted = [m.cluster_recall.name, m.b3_precision.name]
+        quoted = [m.cluster_recall.name, m.b3_precision_entities.name]
         ends = ["difference", "estimate", "lower", "upper"][1:]
         pd.testing.assert_frame_equal(found.loc[quoted, ends], wanted.loc[quoted, ends], rtol=1e-9)
         assert (found.loc[quoted, "kind"] == "gains and losses").all()

@@ -328,7 +328,7 @@ def outcome(part, values):
     tilts = ("break_tilt", "share_tilt", "mates_tilt")
     dims = {f"{n}_basis": range(RANK) for n in tilts}
     dims |= {"entity_size": SMALL, "sampled_size": SMALL, "cluster_size": SMALL, "log_share": range(2)}
-    return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
+    return d, given(lambda: part.given_size({k: pm.Data(k, v) for k, v in d.items()}), values, **dims)
 
 
 W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])

@@ -19,7 +19,7 @@ from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import Resampled
 from erbayes.engine.replicates import _count_moving_draws
 from erbayes.metrics import estimates, unseen
-from erbayes.metrics.estimates import Bets, Combination, Estimates, Replication, stacked
+from erbayes.metrics.estimates import Bets, Combination, Estimates, Replication
 from erbayes.metrics.unseen import Moves, Unseen, widen
 from erbayes.units.clustering import Clustering
 from erbayes.units.shared import Overlap
@@ -784,7 +784,8 @@ def test_no_field_is_forgotten_when_results_are_stacked(kind):
     """
     whole = make_results()[kind]
     parts = map_part(whole, [0, 1]), map_part(whole, [2])
-    again = stacked(parts, whole.cov) if isinstance(whole, Estimates) else unseen.stack_components(*parts)
+    fixed = {"cov": whole.cov} if isinstance(whole, Estimates) else {}
+    again = unseen.stack_components(*parts, **fixed)
     for name, one, other in walk(whole, again):
         assert_same(one, other, name)
 

@@ -28,7 +28,8 @@ from ..design.sample import Sample, need_sample
 from ..engine.closed_form import ClosedForm
 from ..engine.fitted import columns_of
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
-from ..metrics.estimates import Estimates, stacked
+from ..metrics.estimates import Estimates
+from ..metrics.unseen import stack_components
 from ..units.measuring import measure, read_framed
 from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
 from .second import Second, refuse_elsewhere
@@ -154,7 +155,8 @@ class Assisted:
         # pseudo-draws and unreached clusters are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
         names = [f.name for f in fields(Estimates)]
-        return stacked([Estimates(**{name: getattr(fit, name) for name in names}) for fit in fits], cov)
+        plain = [Estimates(**{name: getattr(fit, name) for name in names}) for fit in fits]
+        return stack_components(*plain, cov=cov)
 
     def of_prediction(self, sample: Sample) -> list[Sentence]:
         """Return the alarm of a second clustering that is the prediction of a sample itself."""

@@ -28,11 +28,6 @@ others.
 """
 
 
-def extrapolates(fit: FittedTotals) -> bool:
-    """Return True if over a quarter of the true links are expected in entities larger than any sampled."""
-    return float(fit.unreached_share.mean()) > UNREACHED
-
-
 def is_unreliable(fit: FittedTotals) -> bool:
     """Return True if the interval of recall is far shorter than the unreached share of the true links."""
     try:
@@ -40,10 +35,8 @@ def is_unreliable(fit: FittedTotals) -> bool:
     except NotIdentified:  # no true link in some draws, whose recall is refused
         return False
     (lower, upper) = recall.interval(0.95)[0]
-    settled = bool(np.ptp(recall.unseen.certain[0]) == 0)
-    return (
-        not settled and extrapolates(fit) and bool(upper - lower < SURE * float(fit.unreached_share.mean()))
-    )
+    settled, share = bool(np.ptp(recall.unseen.certain[0]) == 0), float(fit.unreached_share.mean())
+    return not settled and share > UNREACHED and bool(upper - lower < SURE * share)
 
 
 def find_alarms(fit: FittedTotals, capped: CappedReading | None) -> list[Sentence]:

@@ -28,8 +28,8 @@ from ..metrics.definitions import (
     pairwise_precision,
     resolve_metrics,
 )
-from ..metrics.estimates import Estimates, stacked
-from ..metrics.unseen import Moves, round_outward
+from ..metrics.estimates import Estimates
+from ..metrics.unseen import Moves, round_outward, stack_components
 from ..units.units import Units, need_units
 from .fitted import Fitted, fit_sample
 
@@ -39,7 +39,7 @@ def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: i
     fits = [fit_sample(sample, metrics) for sample in samples]
     effects = np.hstack([fit.effects for fit in fits])
     cov = samples[0].expansion.covariance(effects)
-    return stacked([fit.estimates if order > 1 else fit.plain for fit in fits], cov)
+    return stack_components(*(fit.estimates if order > 1 else fit.plain for fit in fits), cov=cov)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ class ClosedForm:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`."""
         fits, moved = zip(*(_estimate(sample, metrics) for sample in samples), strict=True)
-        return stacked(fits, samples[0].expansion.covariance(np.hstack(moved)))
+        joint: Estimates = stack_components(*fits, cov=samples[0].expansion.covariance(np.hstack(moved)))
+        return joint
 
 
 def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Estimates, FloatArray]:
@@ -110,7 +111,7 @@ def improve_counts(
     cov[np.ix_(at, at)] = better.cov
     take = np.arange(k)
     take[at] = k + np.arange(len(at))
-    both = stacked([found, better], block_diag(found.cov, better.cov)).part(take.tolist())
+    both = stack_components(found, better, cov=block_diag(found.cov, better.cov)).part(take.tolist())
     return replace(both, names=found.names, cov=cov), moved
 
 
@@ -217,7 +218,8 @@ class Jackknife:
         """As `Paired.paired`: each draw is left out of all samples at once."""
         fits = [fit_sample(sample, metrics) for sample in samples]
         joint = np.hstack([fit.jackknifed for fit in fits])
-        return stacked([_replace_errors(fit.estimates, fit.jackknifed) for fit in fits], joint.T @ joint)
+        of_each = (_replace_errors(fit.estimates, fit.jackknifed) for fit in fits)
+        return stack_components(*of_each, cov=joint.T @ joint)
 
 
 def naive(units: Units, metrics: MetricLike = DEFAULT_METRICS) -> pd.Series:

@@ -28,8 +28,8 @@ from ..metrics.definitions import (
     pairwise_precision,
     pairwise_recall,
 )
-from ..metrics.estimates import Estimates, stacked
-from ..metrics.unseen import NOTABLE, Moves, Unseen, round_outward
+from ..metrics.estimates import Estimates
+from ..metrics.unseen import NOTABLE, Moves, Unseen, round_outward, stack_components
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
@@ -73,7 +73,7 @@ def subtract(
             _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], shared)
             for at, ((i, j), shared) in enumerate(zip(pairs, overlaps.find(pairs), strict=True))
         ]
-        return stacked(of_each, plain.cov)
+        return stack_components(*of_each, cov=plain.cov)
 
     if joint.values is None:
         return move(joint, samples)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -255,7 +254,7 @@ def _run_engines(
         try:
             # a fit answers metric by metric, if it lacks one of them
             if isinstance(engine, Fitting):
-                results[name] = SimpleNamespace(apply=partial(engine.answer, engine.fitted(sample, rng)))
+                results[name] = partial(engine.answer, engine.fitted(sample, rng))
             else:
                 results[name] = engine(sample, metrics, rng)
         except NotIdentified as why:
@@ -273,7 +272,8 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
         return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
-    if (ask := getattr(result, "estimate", None) or getattr(result, "apply", None)) is None:
+    ask = result if callable(result) else getattr(result, "estimate", None) or getattr(result, "apply", None)
+    if ask is None:
         raise DataError(f"{type(result).__name__} is no result of an engine")
     parts, lacking = [], {}
     for metric in metrics:

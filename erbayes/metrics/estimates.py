@@ -27,7 +27,7 @@ from .intervals import (
 )
 from .sentences import UNDECIDED, choose_quoted, describe_metric, describe_range
 from .tables import Pictured, reason_column
-from .unseen import ROUNDING, Moves, Unseen, by_component, map_components, stack_components
+from .unseen import ROUNDING, Moves, Unseen, by_component, map_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -581,11 +581,6 @@ def _take_components(axes: Sequence[int], x: Any, at: Sequence[int]) -> Any:
     for axis in axes:
         x = np.take(x, at, axis)
     return x
-
-
-def stacked(fits: Sequence[Estimates], cov: FloatArray) -> Estimates:
-    """Return several fits as one vector, with their joint covariance `cov`."""
-    return stack_components(*fits, cov=cov)
 
 
 def describe_reasons(result: Estimates) -> str:
