@@ -16,7 +16,7 @@ LONGEST = 40
 """Number of characters of an id that are shown, so that its line has room for more."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
 """Columns of the uncertainty of the estimate."""
-MEASURED = ("estimate", "lower", "upper")
+MEASURED = ("estimate", "lower", "upper", "worst", "best")
 """Columns in the unit of the estimate. They have as many decimals as it has."""
 COUNTED = ("df", "n_eff", "ess_bulk")
 """Columns that are shown without decimals."""
