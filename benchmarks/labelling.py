@@ -114,7 +114,7 @@ def cover(case: str, rates: dict[str, float], names: tuple[str, ...]) -> None:
             for seed in range(SAMPLES):
                 rng = np.random.default_rng([seed, 5])
                 true, start, design = draw(people, by_records, rng)
-                drawn = right(rates).draw(1, rng).iloc[0].to_dict()
+                drawn = right(rates).draw(1, rng).iloc[0].drop("unsure").to_dict()
                 seen = mistake(true, people, start, rng, **drawn)
                 plain = answer(seen, design)
                 cell = f"{name}, {'records' if by_records else 'entities'}"
@@ -205,7 +205,9 @@ def compare() -> None:
             for seed in range(SAMPLES // 2):
                 rng = np.random.default_rng([seed, 7])
                 true, start, design = draw(people, by_records, rng)
-                seen = mistake(true, people, start, rng, **annotator.draw(1, rng).iloc[0].to_dict())
+                seen = mistake(
+                    true, people, start, rng, **annotator.draw(1, rng).iloc[0].drop("unsure").to_dict()
+                )
                 plain = answer(seen, design)
                 undo = partial(
                     eb.with_errors,
