@@ -270,6 +270,8 @@ def make_files():
         edges.to_csv("edges.csv", index=False)
         Path("there.html").write_text("old", encoding="utf-8")
         assert run("draw", "p.csv", "-n", 5, "--seed", 1, "-o", "drawn").exit_code == 0
+        sheet = pd.read_csv("drawn/sheet-A.csv", dtype=str, keep_default_na=False)
+        sheet.assign(same="y").to_csv("drawn/sheet-A.csv", index=False)
         pairs = ("--edges", "--records", "p.csv", "--design", "pairs")
         assert run("draw", "edges.csv", "-n", 16, "--seed", 1, "-o", "pairs", *pairs).exit_code == 0
         pd.read_csv("pairs/pairs.csv").assign(same="y").to_csv("pairs/pairs.csv", index=False)

@@ -114,9 +114,8 @@ def _draw_tasks(
             values = flag_new(planned.top_up, prediction)
         with saying_alarms() as said:
             drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
-        if said:
-            heap = heaps.find_heap(drawn.known)
-            assert heap is not None  # which the alarm of `draw` is about
+        heap = heaps.find_heap(drawn.known)
+        if said and heap is not None:
             number = min(LOOKED_AT, heap.clusters)
             with sources.open_source(prediction) as source:
                 first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
