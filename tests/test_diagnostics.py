@@ -89,7 +89,7 @@ def test_no_variation_is_a_note_at_an_end_of_the_range_and_a_caution_inside_it()
     sample = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
     inside, end = (eb.alarms(sample, [x])[0] for x in (m.pairwise_recall, m.pairwise_precision))
     assert (inside.grade.value, end.grade.value) == ("caution", "note")
-    assert "all draws are alike" in inside and "label more units" in inside
+    assert "all draws are alike" in inside and "label more" in inside
     assert "no evidence of perfection" in end and "label more" not in end
     both = eb.alarms(sample, [m.pairwise_precision, m.pairwise_recall])
     assert [a.grade.value for a in both] == ["note", "caution"]

@@ -604,7 +604,7 @@ def test_a_check_refuses_other_rules_and_lone_draws():
     with pytest.raises(eb.DataError, match="Anytime is a class"):
         Rule(kind=eb.intervals.Anytime)
     lone = eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformClusters())
-    with pytest.raises(eb.DataError, match="no standard error in this sample: label more units"):
+    with pytest.raises(eb.DataError, match="no standard error in this sample: label more"):
         check(lone, {P: 0.5})
 
 

@@ -91,7 +91,7 @@ def test_the_jackknife_of_what_a_single_unit_carries():
     np.testing.assert_array_equal(np.isnan(found.sd), ~DEFINED)
     assert found.reasons == ("", "its jackknife is 0/0 if one draw is left out", "", "")
     assert [a for a in eb.alarms(FRAGILE, METRICS) if a.startswith("A single unit")] == [
-        "A single unit carries an estimate (pairwise-recall is 0/0 if one draw is left out): label more units."
+        "A single unit carries an estimate (pairwise-recall is 0/0 if one draw is left out): label more."
     ]
 
 
@@ -299,4 +299,4 @@ def test_no_label_helps_the_precision_of_a_prediction_without_links(engine):
     sample = eb.Sample(units, eb.UniformClusters())
     found = eb.estimate(sample, metrics=[m.pairwise_precision, m.pairwise_recall], engine=engine, rng=1)
     assert found.table().loc["pairwise-precision", "reason"] == EMPTY
-    assert "label more units" not in found.sentence()
+    assert "label more" not in found.sentence()

@@ -435,7 +435,7 @@ def forecast(
         source = Sample(source.units, UniformClusters(population=len(source.units)))
     draws = len(source.expansion.unit)
     if draws <= source.expansion.df_lost and not source.expansion.census:
-        raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
+        raise DataError(f"a pilot of {draws} draws gives no variance: label more")
     for alarm in _list_heap_alarms(designs, source, metrics):
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
     price = np.asarray(cost(source.units.size[source.expansion.unit]), dtype=float)

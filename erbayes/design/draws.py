@@ -202,7 +202,7 @@ class DrawnUnits:
         gamma variable with the third moment of its row.
         """
         if np.isnan(self.d).any():
-            raise NotIdentified("a single draw has no bootstrap: label more units")
+            raise NotIdentified("a single draw has no bootstrap: label more")
         root = np.sqrt(np.maximum(self.d, 0))
         live = np.flatnonzero(root)
         m = np.ones((replicates, len(root)))

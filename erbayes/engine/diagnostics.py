@@ -215,13 +215,13 @@ def alarms(
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
-    ['A single draw gives no variance: label more units.']
+    ['A single draw gives no variance: label more.']
     """
     fitted = fit_sample(sample, metrics)
     if sample.expansion.census:
         return _warn_left_out(sample)
     if len(sample) == 1:
-        single = Sentence("A single draw gives no variance: label more units.", Grade.FAULT)
+        single = Sentence("A single draw gives no variance: label more.", Grade.FAULT)
         return [single, *_warn_left_out(sample)]
     intervals = fitted.estimates.table() if printed is None else printed
     short = _find_short(fitted, intervals)
@@ -277,9 +277,9 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
     if equal:
         what = f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: "
         if _choose_shorter(intervals, dict.fromkeys(equal, ROUNDING)).empty:
-            what += "only unseen draws give its interval a length; label more units."
+            what += "only unseen draws give its interval a length; label more."
         else:
-            what += "an interval without length is no evidence of certainty; label more units."
+            what += "an interval without length is no evidence of certainty; label more."
         sentences.append(Sentence(what, Grade.CAUTION))
     return sentences
 
@@ -470,7 +470,7 @@ def warn_undecided(sample: Sample) -> list[Sentence]:
 
 def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     """Return the alarms of estimates that depend on few units."""
-    alone = "A single unit carries an estimate ({}): label more units."
+    alone = "A single unit carries an estimate ({}): label more."
     try:
         jack = jackknife_errors(fitted)
     except NotIdentified as undefined:

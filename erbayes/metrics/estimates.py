@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
-    "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
+    "jackknife, keep the draws with their repeats (UniformRecords), or label more"
 )
 EMPTY = "it is 0/0 in this sample, since its denominator is 0"
 
@@ -217,7 +217,7 @@ class Estimates(Pictured):
         (array([2., 3.]), array([3.]))
         """
         flat, k = values.reshape(-1, len(names)), len(names)
-        why = f"of {len(flat)} draws, since its denominator is 0 there: label more units"
+        why = f"of {len(flat)} draws, since its denominator is 0 there: label more"
         # in no draw as in the sample itself, such as a prediction without a link, which no label changes
         undefined = tuple(
             EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else ""

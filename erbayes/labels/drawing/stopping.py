@@ -275,7 +275,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     except NotIdentified:
         fit = ClosedForm()(sample, [metric])
     if np.isnan(fit.sd).any():
-        raise DataError(f"{metric.name} has no standard error in this sample: label more units")
+        raise DataError(f"{metric.name} has no standard error in this sample: label more")
     answer, cases = (
         _judge_fit(sample, metric, fit, minimum, rule, level),
         with_cases(fit, sample, [metric]).cases,
