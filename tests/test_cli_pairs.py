@@ -92,7 +92,7 @@ def test_answers_of_the_page_and_of_the_table():
     result = judge("to-label", "--threshold", "300", "-f", "csv")
     assert result.exit_code == 0, result.output
     assert "note: 2 of 40 pairs have no answer yet, and are left out" in result.stderr
-    assert "answers are 'cannot tell'" in result.stderr
+    assert "answers are undecided" in result.stderr
     found = eb.pairs.estimate(TEXT, DRAWN.assign(same=same)[:38], records=IDS)
     pd.testing.assert_frame_equal(
         pd.read_csv(StringIO(result.stdout)), found.table([300.0]), check_dtype=False
@@ -121,7 +121,7 @@ def test_a_gate_has_the_status_of_check(least, status, verdict):
         result = run("check", "edges.csv", answers, *about, "--min-precision", least)
         assert result.exit_code == status, result.output
         assert f"precision of links {verdict}: it lies between" in result.stdout
-        assert "answers are 'cannot tell'" in result.stderr
+        assert "answers are undecided" in result.stderr
     table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
     found = eb.pairs.estimate(TEXT, table, records=IDS).check(300, float(least))
     assert found.sentences()[0] in result.stdout

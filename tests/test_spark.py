@@ -89,7 +89,7 @@ def test_groups_and_common_records(spark):
 def test_a_comparison_is_that_of_memory(spark):
     predictions, labels, design = POPULATIONS["settled"]
     frames = {name: to_spark(spark, frame_of(p)) for name, p in predictions.items()}
-    same_comparison(eb.compare(frames, labels, design, eb.metrics.ALL), *POPULATIONS["settled"])
+    same_comparison(eb.compare(frames, labels, design, eb.metrics.ALL), "settled")
     assert not spark.catalog.listTables()
 
 

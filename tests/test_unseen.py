@@ -19,7 +19,7 @@ from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import Resampled
 from erbayes.engine.replicates import _count_moving_draws
 from erbayes.metrics import estimates, unseen
-from erbayes.metrics.estimates import Bets, Combination, Estimates, Replication
+from erbayes.metrics.estimates import Bets, Cases, Combination, Estimates, Replication
 from erbayes.metrics.unseen import Moves, Unseen, widen
 from erbayes.units.clustering import Clustering
 from erbayes.units.shared import Overlap
@@ -696,6 +696,11 @@ def normal(k=3, *batch):
     }
 
 
+def alone():
+    """Each of three components alone."""
+    return tuple(Estimates(**normal(1)) for _ in range(3))
+
+
 def make_results():
     """One result of each kind with three components, and no other axis of length three."""
     weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
@@ -708,6 +713,7 @@ def make_results():
     return {
         "AssistedEstimates": AssistedEstimates(**normal(), **assisted),
         "average": Estimates(**average),
+        "cases": Estimates(**normal(), cases=Cases(wrong=alone(), right=alone(), share=0.2)),
         "bets": Estimates(**normal(), bets=Bets(values=numbers(2, 7, 3), shares=numbers(2, 7, 3))),
         "combination": Estimates(
             **normal(), combined=Combination(parts=Estimates(**normal(4)), weights=weights)
