@@ -409,6 +409,8 @@ REFUSALS = {
     "p.csv f --annotator-errors much": "write rates as removed=2/40,missed=3/20",
     "p.csv f --annotator-errors missed=x": "'missed=x' is no number, and no errors/cases",
     "p.csv f --annotator-errors miss=.1": "no rate 'miss': rates are removed, missed, kept, added, unsure",
+    "p.csv f --annotator-errors source=3": "write each rate once, as removed=2/40",
+    "p.csv f --annotator-errors missed=.1,missed=.2": "write each rate once, as removed=2/40",
     "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",
     "p.csv q.csv -d uniform-records --annotator-errors folder": "needs a folder of erbayes draw as LABELS",
     "p.csv f --annotator-errors missed=.1 --engine jackknife": "--annotator-errors and --engine do not go together, as errors of labels are for the closed form",

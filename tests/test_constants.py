@@ -219,6 +219,7 @@ NEEDS_NONE = {
     "sums.LARGEST": "the largest number of 64 bits",
     "thresholds.SHOWN": "a limit of display",
     "totals.ROUNDING": "a limit of rounding",
+    "totals.SILENT": "a limit of rounding",
     "tree.NEARLY": "a limit of floats",
     "tree.TINY": "a limit of floats",
     "unseen.MOST": "a limit of rounding: a Beta distribution of twice as large parameters is the same point",

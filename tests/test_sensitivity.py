@@ -15,6 +15,7 @@ from erbayes.analysis.sensitivity import grid, tipping, with_errors
 from erbayes.analysis.sensitivity.imputation import find_estimates, pool
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
+from erbayes.labels.annotators.decisions import Decisions, impute
 from erbayes.metrics.estimates import Estimates
 from erbayes.study import populations as sim
 
@@ -246,6 +247,22 @@ def test_the_variance_within_is_never_below_the_plain_one():
     joint = replace(joint, cov=np.array([[0.01, 0.008], [0.008, 0.01]]))
     both = pool([joint, joint], normal([0.5, 0.9], [0.04, 0.04]))[1]
     assert both.cov == pytest.approx(np.array([[0.04, 0.032], [0.032, 0.04]]))  # as correlated as before
+
+
+def test_a_census_has_the_error_of_labels_alone():
+    """Rubin's degrees of freedom are M - 1 where no variance is within, and both intervals are one."""
+    fits = [normal([x], [0.0]) for x in (0.1, 0.2, 0.4, 0.5)]
+    systematic, both = pool(fits, normal([0.3], [0.0]))
+    assert both.df[0] == systematic.df[0] == 3 and both.cov == pytest.approx(systematic.cov)
+
+
+def test_rates_near_one_find_a_place_for_each_record_at_most():
+    """A found record implies a thousand missed ones at .999, and there are two clusters without a label."""
+    labels, prediction = {1: "x", 2: "x"}, {1: "a", 2: "b", 3: "c", 4: "d"}
+    nearly = Annotator(removed=1 - 1e-9, missed=1 - 1e-9)
+    given = Decisions(labels, prediction, [1])
+    true = impute(given, nearly.draw(1).iloc[0], rng())
+    assert true.loc[[1, 2]].eq("x").all() and len(true) <= 4
 
 
 def test_a_component_that_imputations_lack_says_so():

@@ -279,6 +279,11 @@ def test_bold_is_what_is_not_worse_by_two_paired_errors():
     assert len(seen) == 27 and 5 < sum(seen) < 22
 
 
+def test_better_by_one_repetition_has_no_error():
+    found = Study(simulated(1, 1), 0.9).against("a").better(["rmse"]).iloc[0]
+    assert found["cells"] == 1 and np.isnan(found["change_mcse"]) and np.isnan(found["errors"])
+
+
 def test_better_counts_cells_and_errors():
     runs = pd.concat([simulated(400, seed).assign(n=seed) for seed in range(1, 9)], ignore_index=True)
     b = runs.estimator == "b"

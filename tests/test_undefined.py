@@ -300,3 +300,22 @@ def test_no_label_helps_the_precision_of_a_prediction_without_links(engine):
     found = eb.estimate(sample, metrics=[m.pairwise_precision, m.pairwise_recall], engine=engine, rng=1)
     assert found.table().loc["pairwise-precision", "reason"] == EMPTY
     assert "label more" not in found.sentence()
+
+
+@pytest.mark.parametrize("n", [2, 5, 20, 50])
+@pytest.mark.parametrize("own, of", [(4, 7), (2, 3), (2, 6)])
+def test_draws_that_are_alike_leave_no_variance_by_rounding(own, of, n):
+    """Each entity is some of the records of its cluster, and counts once by its chance to be drawn at all."""
+    prediction = {i: i // of for i in range(3000 * of)}
+    labels = {i + of * k: k for k in range(n) for i in range(own)}
+    found = eb.estimate(prediction, labels, eb.UniformRecords(list(range(n))), "b3-precision")
+    assert found.sd[0] == 0 and not found.reasons[0] and found.estimate[0] == pytest.approx(own / of)
+
+
+def test_a_ratio_to_nothing_has_no_estimate():
+    """Predicted links over true ones, of which the sample has none."""
+    prediction, labels = {i: i // 2 for i in range(50)}, {i: i for i in range(20)}
+    design = eb.UniformRecords(list(range(20)))
+    found = eb.estimate(prediction, labels, design, ["link-ratio", "pairwise-precision"])
+    assert np.isnan(found.estimate[0]) and "denominator is 0" in found.reasons[0]
+    assert found.estimate[1] == 0

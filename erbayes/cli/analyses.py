@@ -229,8 +229,10 @@ def parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annot
         return returned.annotator_errors()
     rates: dict[str, Any] = {}
     for part in text.split(","):
-        name, _, value = part.strip().partition("=")
+        name, _, value = (text.strip() for text in part.partition("="))
         errors, slash, cases = value.partition("/")
+        if name in {*rates, "source"}:
+            raise DataError(f"--annotator-errors {text}: write each rate once, as {RATES}, or {FOLDER}")
         try:
             if not slash or name == "unsure":
                 rates[name] = float(value)

@@ -113,7 +113,7 @@ def describe_metric(
     else:
         said = describe_estimate(name, support, estimate, sd, bounds, "" if named else level, census)
     cut = any(end == bound != most for end, bound, most in zip(certain, bounds, support, strict=True))
-    if census or not cut:
+    if census or not cut or not np.isfinite(certain).all():
         return said
     low, high = map(_choose_format(support, estimate, float(np.ptp(certain)) / 2), certain)
     lies = f"{name} lies between {low} and {high}, whatever the other records are"

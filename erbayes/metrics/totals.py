@@ -43,6 +43,10 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
     return slopes[:, 0], second
 
 
+SILENT = 1e-15
+"""Variance of a metric that is rounding, relative to the square of its parts."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals(Nearest):
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
@@ -113,6 +117,7 @@ class Totals(Nearest):
         sized = coefficients_of_size(metrics, self.names)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
+            mean = np.where(np.isinf(mean), np.nan, mean)  # of a denominator of 0
             total, unseen = self.mean @ sized.T, self.unseen @ sized.T
             effective = total**2 / self._compute_squares(sized, self.moment)
             df = np.maximum(effective * np.asarray(self.df_per_draw)[..., None], 1.0)
@@ -127,11 +132,15 @@ class Totals(Nearest):
         support = tuple(m.support for m in metrics)
         for end in np.transpose(support):  # an end of the range, for what is there up to rounding
             mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
+        cov = compute_covariance(J, self.cov)
+        # variances of totals are differences of large numbers, so that draws that are alike leave rounding
+        size = (np.abs(J) @ np.abs(self.mean)[..., None])[..., 0] ** 2
+        still = np.abs(np.diagonal(cov, axis1=-2, axis2=-1)) <= SILENT * size
         in_error = np.array([(metric.clusters_in_error, 1.0) for metric in metrics])
         return Estimates(
             names=names,
             mean=mean,
-            cov=compute_covariance(J, self.cov),
+            cov=np.where(still[..., None] | still[..., None, :], 0.0, cov),
             df=df,
             support=support,
             undefined=undefined,

@@ -332,7 +332,7 @@ class Against(Measured):
                 [table[c] for c in by], sort=False
             )
             counted = of[list(signs)].sum().assign(change=of["change"].mean())
-            counted["change_mcse"] = of["change_mcse"].sum() ** 0.5 / counted["cells"]
+            counted["change_mcse"] = of["change_mcse"].sum(min_count=1) ** 0.5 / counted["cells"]
             found.append(counted.assign(measure=name).reset_index())
         told = pd.concat(found, ignore_index=True)
         told.insert(len(by), "measure", told.pop("measure"))

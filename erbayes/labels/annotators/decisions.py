@@ -342,6 +342,7 @@ def _draw_missed(
     free = np.flatnonzero(np.bincount(shown.codes, ~taken) == shown.sizes)
     free = free[np.lexsort([jitter[free], shown.sizes[free]])]
     sizes, used = shown.sizes[free], np.zeros(len(free), dtype=bool)
+    number = np.minimum(number, max(len(free), len(near)))  # more find no place
     for k, piece in enumerate(np.repeat(found, number)):
         who, m = given.entity[piece], given.m[piece]
         if given.linked[piece]:

@@ -356,7 +356,7 @@ def _check_minimum(metric: Metric, value: object) -> float:
 
 def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
     """Return the verdict of an interval, (2,)."""
-    lower, upper = bounds + ROUNDING * np.maximum(np.abs(bounds), 1.0)
+    lower, upper = bounds + ROUNDING * np.clip(np.abs(bounds), 1.0, 1e300)
     return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
 
 
