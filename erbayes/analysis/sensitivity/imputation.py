@@ -390,9 +390,8 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any
     with np.errstate(divide="ignore"):
         of_imputations = (M - 1) / share**2
     observed = np.maximum((mean.df + 1) / (mean.df + 3) * mean.df * (1 - share), 1.0)
-    observed[own == 0] = np.inf  # as in a census, which has no error of drawing
-    # Barnard and Rubin (1999); without errors of labels all imputations are equal but for rounding
-    df = np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + 1 / observed), mean.df))
+    # Barnard and Rubin (1999), in a census too; without errors of labels imputations differ by rounding
+    df = np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + (share < 1) / observed), mean.df))
     both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
     df, moves = np.full(len(total), M - 1.0), Moves.none(len(total))
     systematic = replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves)

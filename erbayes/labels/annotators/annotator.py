@@ -144,10 +144,8 @@ def check_rates(rates: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"no rate is called {head(unknown)}: columns are {', '.join(NONE)}")
     rates = pd.DataFrame({name: rates.get(name, value) for name, value in NONE.items()}, index=rates.index)
     rates = rates.apply(pd.to_numeric, errors="coerce")
-    if rates.empty or not (rates >= 0).all(axis=None):
+    if rates.empty or not ((rates >= 0).all(axis=None) and (rates["added"] < np.inf).all()):
         raise DataError("rates of errors are numbers of 0 or more, in one row at least")
-    if np.isinf(rates["added"]).any():
-        raise DataError("added is a number of clusters per entity, and finite")
     if (rates[SHARES] >= 1).any(axis=None):
         raise DataError(f"true labels cannot be imputed if all is {' or '.join(SHARES)}: rates are below 1")
     return rates

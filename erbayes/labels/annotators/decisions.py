@@ -327,7 +327,7 @@ def _draw_missed(
     chance, waiting = 1 - rng.random(len(t)), rng.permutation(len(given.entities))
     jitter, pick = rng.random(len(shown.sizes)), rng.random(4 * len(t))
     found = np.flatnonzero(~home & (t > 0))
-    rate = np.maximum(1 - (1 - u) * (1 - r ** t[found]), 1e-300)
+    rate = np.clip(1 - (1 - u) * (1 - r ** t[found]), 1e-300, 1 - 1e-12)
     number = np.floor(np.log(chance[found]) / np.log(rate)).astype(np.int64)
     record, entity = list[IntArray](), list[IntArray]()
     if not number.any():
@@ -342,8 +342,8 @@ def _draw_missed(
     free = np.flatnonzero(np.bincount(shown.codes, ~taken) == shown.sizes)
     free = free[np.lexsort([jitter[free], shown.sizes[free]])]
     sizes, used = shown.sizes[free], np.zeros(len(free), dtype=bool)
-    number = np.minimum(number, max(len(free), len(near)))  # more find no place
-    for k, piece in enumerate(np.repeat(found, number)):
+    # more find no place
+    for k, piece in enumerate(np.repeat(found, np.minimum(number, max(len(free), len(near))))):
         who, m = given.entity[piece], given.m[piece]
         if given.linked[piece]:
             if not near:

@@ -189,10 +189,8 @@ class Labels(Nearest):
                     "answered anew in a blind folder, with controls"
                 )
             if row["median seconds"] < HASTY:
-                said.append(
-                    f"{name} answered half of the tasks within {row['median seconds']:.1f} seconds each, in "
-                    "which nobody compares records: look at some of these tasks together"
-                )
+                within = f"{name} answered half of the tasks within {row['median seconds']:.1f} seconds each"
+                said.append(f"{within}, in which nobody compares records: look at some of these together")
             if missed:
                 where = accepted["task"][accepted["annotator"] == name]
                 said.append(
