@@ -328,6 +328,11 @@ def test_careful_labels_that_were_given_up_leave_a_trace(lost):
         by_default = given | {"careful": None}
         others = eb.two_phase(PREDICTION, labels, design, PR, **by_default, undecided=undecided)
         pd.testing.assert_frame_equal(others.table(), table)
+        for strange in (-1, 150, 2.5):
+            with pytest.raises(eb.DataError, match=f"positions of the first 150 draws, not {strange}"):
+                eb.two_phase(
+                    PREDICTION, labels, design, PR, **by_default, undecided=[strange, *undecided[1:]]
+                )
     with pytest.raises(eb.DataError, match="1 draws are careful and undecided, such as 3"):
         eb.two_phase(
             PREDICTION, labels, design, PR, **(given | {"careful": np.arange(len(kept))}), undecided=[3]

@@ -336,7 +336,10 @@ def two_phase(
     count = scan if lies_elsewhere(prediction) else measure
     sample = Sample(count(prediction, labels, **options), design)
     if len(undecided) and careful is None:
-        careful = np.delete(np.arange(len(sample) + len(undecided)), undecided)
+        first = range(len(sample) + len(undecided))
+        if strange := [x for x in undecided if x not in first]:
+            raise DataError(f"undecided are positions of the first {len(first)} draws, not {head(strange)}")
+        careful = np.delete(np.array(first), np.asarray(undecided, dtype=int))
     if careful is not None and (twice := np.intersect1d(careful, undecided)).size:
         raise DataError(f"{len(twice)} draws are careful and undecided, such as {head(twice)}: a draw is one")
     engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
