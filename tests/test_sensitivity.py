@@ -487,6 +487,12 @@ def test_grid_and_tipping_point():
         grid(found, pd.DataFrame({"missed": [1.0]}))
 
 
+def test_a_grid_refuses_odds_of_draws_that_nobody_left_undecided():
+    found = with_errors(ANSWERS["estimate"][1], SHEET.labels, DESIGN, OLD, SOME, imputations=2, rng=1)
+    with pytest.raises(eb.DataError, match="unsure is about undecided draws"):
+        grid(found, pd.DataFrame({"unsure": [3.0]}), imputations=2, progress=False)
+
+
 def test_rates_that_are_zero_have_no_tipping_point():
     found = with_errors(taylor(OLD), SHEET.labels, DESIGN, OLD, Annotator(missed=0.2), imputations=4, rng=1)
     tip = tipping(found, R, float(found.both.estimate[1]) - 0.01, progress=False)

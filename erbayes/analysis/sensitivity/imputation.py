@@ -77,6 +77,8 @@ class WithErrors(Pictured):
 
     def run(self, rates: pd.DataFrame, first: int = 0) -> list[Any]:
         """Return the answers from labels that are imputed at each row of rates, with a seed for each row."""
+        if (rates["unsure"] != 1).any() and find_responding(self.design) is None:
+            raise DataError("unsure is about undecided draws, and the design, such as Responding, has none")
         answers = []
         for j, row in enumerate(rates.to_dict("records"), first):
             try:
@@ -284,8 +286,6 @@ def with_errors(
     else:
         need_object(annotator, "draw", "annotator is an Annotator, such as Annotator(missed=Beta(3, 17))")
         rates, source = annotator.draw(first, rng), annotator.source
-    if (rates["unsure"] != 1).any() and find_responding(design) is None:
-        raise DataError("unsure is about undecided draws, and the design, such as Responding, has none")
     _warn_spurious(given, float(rates["added"].mean()))
     random, answers = answer(labels, design), list[Any]()
     found = WithErrors(random, random, random, rates, source, answer, given, design, seed)
