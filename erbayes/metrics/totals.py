@@ -43,7 +43,7 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
     return slopes[:, 0], second
 
 
-SILENT = 1e-15
+SILENT = 1e-16
 """Variance of a metric that is rounding, relative to the square of its parts."""
 
 
