@@ -1,13 +1,13 @@
 # Every target sets up its own virtual environment in .venv.
 PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 # Tests that fit models, start Spark or a browser, or repeat long simulations have the mark `slow`.
 # The search for examples loads PyMC with the room of models, and with every name that `erbayes` can load.
 QUICK := -m 'not slow and not notebook and not page and not study' --ignore=erbayes/bayes --ignore=erbayes/__init__.py
 
-.PHONY: test check house quick every kernel lowest demo study notebooks pages docs links address
+.PHONY: test check house quick every estimate work research examples kernel lowest drawn demo study notebooks pages docs links address
 # Style and types take one core for a minute. They run beside the tests, so that no core waits for them.
 test: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house every
@@ -21,7 +21,14 @@ check: .venv/test
 every: export OMP_NUM_THREADS := 1
 every: export PYTENSOR_FLAGS := cxx=,traceback__limit=0
 every: .venv/test
-	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder $(PART)
+
+# The four parts of `every`, jobs of their own in the gate: tests by the rooms that they import, and examples.
+estimate: PART := tests --ring=estimate
+work: PART := tests --ring=work
+research: PART := tests --ring=research
+examples: PART := erbayes
+estimate work research examples: every
 
 quick: export OMP_NUM_THREADS := 1
 quick: export PYTHONWARNDEFAULTENCODING := 1
@@ -38,15 +45,22 @@ kernel: .venv/test
 # These start processes or repeat simulations for minutes, and say nothing about a version that the others do not.
 LONG := cover or device or chance_decides or killed or terminate or not_loaded
 
-# The lowest versions that pyproject.toml admits, without the extra `bayes`, in an environment of their own.
-lowest: export OMP_NUM_THREADS := 1
-lowest: .venv-lowest/made
-	.venv-lowest/bin/python -m pytest -q --numprocesses=2 -m lowest -k 'not ($(LONG))' tests
+# The lowest versions that pyproject.toml admits, and the newest ones on a day drawn at random, which `make drawn DAY=...`
+# takes again. Each has an environment of its own, without the extra `bayes`.
+DAY ?= $(shell $(PYTHON) -c 'import datetime as d, random; first = d.date(2026, 7, 1); \
+	print(first + random.randrange((d.date.today() - first).days) * d.timedelta(1))')
+lowest: WHICH := --resolution lowest-direct
+drawn: WHICH := --exclude-newer $(DAY)
+lowest drawn: export OMP_NUM_THREADS := 1
+lowest drawn: %: .venv-%/made
+	.venv-$@/bin/python -m pytest -q --numprocesses=2 -m lowest -k 'not ($(LONG))' tests
 
-.venv-lowest/made: pyproject.toml
-	$(PYTHON) -m venv --clear .venv-lowest
-	.venv-lowest/bin/python -m pip install --disable-pip-version-check --quiet uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[quick]'
+.PHONY: .venv-drawn/made
+.venv-lowest/made .venv-drawn/made: pyproject.toml
+	@echo "Installing versions for $(WHICH) in $(@D) ..."
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --disable-pip-version-check --quiet uv
+	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python $(WHICH) --editable '.[quick]'
 	@touch $@
 
 house: .venv/test

@@ -41,6 +41,7 @@ from .engine.diagnostics import influence as influence
 from .metrics import columns as columns
 from .metrics import intervals as intervals
 from .metrics import statistics as statistics
+from .metrics.definitions import Metric as Metric
 from .metrics.estimates import Estimates as Estimates
 from .units.clustering import Clustering as Clustering
 from .units.heap import Looks as Looks

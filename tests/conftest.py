@@ -14,6 +14,11 @@ LOADED = pytest.StashKey[bool]()
 """Whether a run without slow tests has loaded PyMC."""
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room load PyMC."""
+OUTER_RINGS = {
+    "research": r"\b(bayes|auxiliary|sensitivity|assisted|two_phase|with_errors)\b|\bstudy( import |\.)(?!populations)",
+    "work": r"\b(labels|large|cli|plots|report|pairs|thresholds|stages|impact)\b",
+}
+"""Rooms whose tests are of a ring, the outermost first, as imports name them. All others are of the ring `estimate`."""
 READ_ALONE = ("kernel", "lowest")
 """The lowest versions come without PyMC, so that a file without that mark cannot even be imported there."""
 
@@ -48,11 +53,24 @@ def is_slow(path: Path) -> bool:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which the gate runs the tests in three jobs."""
+    parser.addoption("--ring", choices=["estimate", *OUTER_RINGS], help="tests of one ring of rooms alone")
+
+
+def find_ring(path: Path) -> str:
+    """Return the outermost ring of which a test file imports or calls a room."""
+    named = "\n".join(re.findall(r"^\s*(?:from|import) .*|\beb\.\w+", path.read_text("utf-8"), re.M))
+    return next((ring for ring, rooms in OUTER_RINGS.items() if re.search(rooms, named)), "estimate")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Read no file that a run leaves out, and for `-m kernel` or `-m lowest` only those with a test of that mark."""
-    asked = config.option.markexpr
+    asked, ring = config.option.markexpr, config.option.ring
     if collection_path.suffix != ".py" or not collection_path.is_file():
         return None
+    if ring and find_ring(collection_path) != ring:
+        return True
     chosen = f"pytest.mark.{asked.split()[0]}" if asked.startswith(READ_ALONE) else ""
     left_out = "not slow" in asked and is_slow(collection_path)
     return True if left_out or chosen not in collection_path.read_text(encoding="utf-8") else None

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.lowest
 ROOT = Path(__file__).parents[1]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PARTS = ("tests", "docs", "benchmarks", "notebooks", "erbayes")
 
