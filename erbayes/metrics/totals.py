@@ -110,8 +110,7 @@ class Totals(Nearest):
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
         freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
         metric averages over. What no draw has shown is in the unseen part of it, Σ(1-π)a, and counts against
-        Σ(1-π)a Σa/Σ((1-π)a²/r) draws, n_eff/θ without repeats (docs/settled.md). A metric that is 0/0 is NaN,
-        with a reason.
+        Σ(1-π)a Σa/Σ((1-π)a²/r) draws, n_eff/θ without repeats. A metric that is 0/0 is NaN, with a reason.
         """
         metrics, batch = resolve_metrics(metrics), self.mean.shape[:-1]
         sized = coefficients_of_size(metrics, self.names)

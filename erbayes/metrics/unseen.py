@@ -3,7 +3,7 @@
 Errors of a good matcher are rare and come in lumps, so that most samples show none of them. Results of
 engines therefore know of each metric how far a draw that was not made could move it, how many draws there
 are, and which share of it is in clusters larger than any that a draw touches. Intervals, differences,
-certificates, verdicts and tests of balance take it from there (docs/unseen.md has proofs and studies).
+certificates, verdicts and tests of balance take it from there (docs/guide/theory.md has proofs).
 
 Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (arms of a difference).
 """
@@ -151,7 +151,7 @@ class Unseen:
         """Return the nearest certain estimates, (..., k), and intervals, (..., k, 2), moved there and cut.
 
         Intervals contain what a cut alone would leave, which may have no length although nothing is certain
-        (docs/settled.md). Both are returned, so that nothing moves twice: `cut(*cut(x, b))` is `cut(x, b)`.
+        (docs/intervals.md). Both are returned, so that nothing moves twice: `cut(*cut(x, b))` is `cut(x, b)`.
         """
         nearest = self.nearest(x)
         moved = bounds + (nearest - x)[..., None]

@@ -4,7 +4,7 @@ Every predicted link with a labelled end is settled, as all records of a labelle
 the U records without a label, predicted cluster k of m_k records has u_k. Totals are worst if these records
 are one entity, or spoil each other's clusters in pairs, and best if those of a predicted cluster are one
 entity. Bounds of this kind are identified sets (Manski 2003, Partial Identification of Probability
-Distributions); docs/settled.md has the reasons.
+Distributions); docs/intervals.md has the reasons.
 """
 
 from __future__ import annotations
