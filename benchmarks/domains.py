@@ -20,7 +20,6 @@ import erbayes as eb
 from erbayes.analysis.domains import by_domain, in_domain
 from erbayes.analysis.domains.rows import degrees, effective_draws
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
-from erbayes.design.sample import Batch
 from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
@@ -78,7 +77,7 @@ def coverage(
     rows = []
     for _ in range(SAMPLES // 20):
         drawn = at[rng.integers(len(at), size=(20, draws))]
-        sample = Batch.of(units, DESIGN, drawn)
+        sample = eb.Sample.many(units, DESIGN, drawn)
         fit = eb.engine.taylor(sample, metrics).apply(metrics)
         singles = [eb.Sample(units, DESIGN, DESIGN.expand_draws(units, d)) for d in drawn]
         grouped = metrics[: -len(METRICS)]

@@ -9,7 +9,6 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes.datasets import patentsview_releases
-from erbayes.design.sample import Batch
 
 TRUTH, SAMPLES = "20220630", 500
 PAIRS = (("20170808", "20201229"), ("20190820", "20211230"), ("20201229", "20211230"))
@@ -25,7 +24,7 @@ def precision(releases: pd.DataFrame, old: str, new: str, draws: int, rng: np.ra
     drawn = rng.integers(len(labels), size=(SAMPLES, draws))
     for name, units in (("no frame", eb.measure(table[new], labels)), ("frame", census)):
         at = units.ids.get_indexer(labels)[drawn]
-        found = eb.engine.taylor(Batch.of(units, DESIGN, at), P).apply(P)
+        found = eb.engine.taylor(eb.Sample.many(units, DESIGN, at), P).apply(P)
         lower, upper = found.interval()[:, 0].T
         covered = np.mean((lower <= truth) & (truth <= upper))
         print(f"{old} -> {new}, P {truth:.3f}, {name:>8}: {found.mean.mean():.3f}, covers {covered:.2f}")

@@ -22,7 +22,6 @@ from figures import stamp
 from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
-from erbayes.design.sample import Batch
 from erbayes.engine import Naive, taylor
 from erbayes.labels import Records
 from erbayes.metrics import Estimates
@@ -50,8 +49,6 @@ class Printed:
 
 def _count_each(sample: Sample) -> Sample:
     """Return the same sample, each draw of which counts, as in the paper."""
-    if isinstance(sample, Batch):
-        return Batch([_count_each(one) for one in sample.samples])
     return Sample(sample.units, sample.design, sample.expansion.count_each())
 
 

@@ -27,7 +27,7 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.sample import ERRORS, Batch
+from erbayes.design.sample import ERRORS
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.definitions import N
 from erbayes.metrics.unseen import NOTABLE
@@ -155,7 +155,7 @@ def of(prediction: np.ndarray, truth: np.ndarray) -> eb.units.Units:
 
 def sample(units: eb.units.Units, name: str, at: np.ndarray) -> eb.Sample:
     design = DESIGNS[name](units)
-    return Batch.of(units, design, at)
+    return eb.Sample.many(units, design, at)
 
 
 def score(ends: np.ndarray, true: np.ndarray) -> np.ndarray:

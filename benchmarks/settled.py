@@ -22,7 +22,6 @@ from good_matchers import entities_of, spoil
 
 import erbayes as eb
 from erbayes._internal.arrays import FloatArray, IntArray
-from erbayes.design.sample import Batch
 from erbayes.metrics.columns import ClusterSum
 from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
 from erbayes.metrics.estimates import Estimates
@@ -112,8 +111,8 @@ def study(
         )
         for _ in range(args.samples // BLOCK):
             unit = draw_units(design, units, (BLOCK, n), rng)
-            once = taylor(Batch.of(units, design, unit), METRICS)
-            each = taylor(Batch.of(units, eb.design.WithRepeats(design), unit), METRICS)
+            once = taylor(eb.Sample.many(units, design, unit), METRICS)
+            each = taylor(eb.Sample.many(units, eb.design.WithRepeats(design), unit), METRICS)
             plain = replace(each, unseen=replace(each.unseen, certain=np.array([-np.inf, np.inf])))
             for how, fit in (("before", plain), ("cut", each), ("once, cut", once)):
                 judged.setdefault(how, []).append(judge(fit, right))

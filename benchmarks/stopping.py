@@ -30,7 +30,6 @@ from populations import pair
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, Taylor
 from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.undecided import with_cases
@@ -63,7 +62,7 @@ def populations() -> dict[str, sim.Population]:
 
 
 def sample(units: eb.units.Units, design, at: np.ndarray) -> eb.Sample:
-    return Batch.of(units, design, at)
+    return eb.Sample.many(units, design, at)
 
 
 def cell(units: eb.units.Units, name: str, rng: np.random.Generator) -> list[dict[str, Any]]:

@@ -194,7 +194,6 @@ def find_tables() -> set[str]:
         waiting += (children := waiting.pop().__subclasses__())
         found |= {x.__name__ for x in children if x.__module__.startswith("erbayes.") and not isabstract(x)}
         found -= {x.__name__ for x in children if x.__module__.startswith("erbayes.bayes")}
-    found -= {"Batch"}  # many samples at once, of which none is shown
     return found
 
 

@@ -11,7 +11,6 @@ import pytest
 import erbayes as eb
 from erbayes import datasets
 from erbayes import metrics as m
-from erbayes.design.sample import Batch
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
@@ -28,7 +27,7 @@ def test_example_1():
     drawn = data.entity.to_numpy()[np.random.default_rng(1).integers(len(data), size=(5000, 200))]
 
     design = eb.UniformRecords()
-    found = eb.engine.taylor(Batch.of(census, design, drawn), P).apply(P)
+    found = eb.engine.taylor(eb.Sample.many(census, design, drawn), P).apply(P)
     estimate, se = found.mean[:, 0], found.sd[:, 0]
 
     links = data.merge(data, on="pred").query("record_x < record_y")

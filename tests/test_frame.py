@@ -12,7 +12,6 @@ from test_scan import parquet, same, sqlite
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.sample import Batch
 from erbayes.large import Columns, Files, scan
 from erbayes.units.clustering import Clustering
 from erbayes.units.frame import framed
@@ -357,7 +356,7 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
     for name, frame in (("frame", entity.index), ("none", None)):
         units = eb.measure(pred, entity, frame=frame)
         at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.engine.taylor(Batch.of(units, design, at), P).apply(P).interval()
+        bounds = eb.engine.taylor(eb.Sample.many(units, design, at), P).apply(P).interval()
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
         one = eb.engine.taylor(

@@ -13,7 +13,6 @@ from test_cli import run
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.sample import Batch
 from erbayes.engine import Jackknife, betting
 from erbayes.labels import ONCE, REPEATED, Rule, check
 from erbayes.labels.drawing.stopping import Verdict
@@ -66,10 +65,10 @@ def test_the_share_is_counted_from_the_clusters_that_the_draws_touch():
     units = eb.measure(prediction, truth)
     design = eb.UniformRecords()
     at = rng.integers(0, len(units), (10, 2))
-    many = Batch.of(units, design, at).samples
+    many = eb.Sample.many(units, design, at)
     sizes = prediction.value_counts()
     for column, weigh in ((eb.columns.PREDICTED_LINKS, links), (eb.columns.RECORDS, sum)):
-        found = np.array([one.unreached_share(column) for one in many])
+        found = many.unreached_share(column)
         for i in range(10):
             touched = sizes[prediction[truth.isin(units.ids[at[i]])]].max()
             assert found[i] == pytest.approx(weigh(sizes[sizes > touched]) / weigh(sizes))

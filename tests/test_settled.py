@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import erbayes as eb
-from erbayes.design.sample import Batch
 from erbayes.metrics import Estimates
 from erbayes.metrics import definitions as d
 from erbayes.metrics.unseen import Unseen, round_outward
@@ -133,7 +132,7 @@ def test_many_samples_have_the_ends_of_each():
     truth, prediction = rng.integers(40, size=90), rng.integers(40, size=90)
     units = eb.measure(dict(enumerate(prediction)), dict(enumerate(truth)))
     unit = rng.integers(len(units), size=(7, 12))
-    batch = Batch.of(units, eb.UniformClusters(), unit).certain(SETTLED)
+    batch = eb.Sample.many(units, eb.UniformClusters(), unit).certain(SETTLED)
     for row, ends in zip(unit, batch, strict=True):
         taken = units.take(np.unique(row))
         np.testing.assert_allclose(eb.Sample(taken, eb.UniformClusters()).certain(SETTLED), ends, atol=1e-14)

@@ -17,7 +17,6 @@ from test_cli import folder, refused, run  # noqa: F401
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Sentence
-from erbayes.design.sample import Batch
 from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Rule, check, draw
@@ -322,7 +321,7 @@ def test_bets_need_draws_in_their_order(make, metric):
     assert_array_equal(listed.expansion.order, at)
     values, _ = draws_of(listed, metric)
     if hasattr(design, "expand_draws"):  # a study draws positions of units, in their order
-        many = Batch.of(some, design, np.stack([at, at[::-1]]))
+        many = eb.Sample.many(some, design, np.stack([at, at[::-1]]))
         assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
 
 
@@ -617,7 +616,7 @@ def test_false_passes_are_rare_at_every_look():
     at = rng.choice(len(CENSUS), p=design.make_round(CENSUS, 1).p, size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
     for look in range(10, 201, 10):
-        sample = Batch.of(CENSUS, design, at[:, :look])
+        sample = eb.Sample.many(CENSUS, design, at[:, :look])
         found = BoundedMeans()(sample, [P])
         passed |= found.interval(0.95, Betting(anytime=True))[:, 0, 0] > truth
         once |= found.interval(0.95, eb.intervals.WALD)[:, 0, 0] > truth

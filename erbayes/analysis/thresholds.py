@@ -31,7 +31,7 @@ from ..engine.contract import estimate_paired, need_paired
 from ..engine.named import EngineLike, find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
-from ..metrics.columns import PREDICTED_LINKS, Known
+from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     Metric,
@@ -227,7 +227,7 @@ class Curve(Pictured):
             raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
         of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
         P, R = (part.flat for part in of)
-        predicted = np.array([sample.known(Known(PREDICTED_LINKS)) for sample in self.samples])
+        predicted = np.array([sample.units.total(PREDICTED_LINKS) for sample in self.samples])
         true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
         loss = false * predicted * (1 - P) + missed * true * (1 - R)
         least = loss == loss.min(axis=1, keepdims=True)

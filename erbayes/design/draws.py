@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head
 from ..metrics.columns import Column, Pieces
 
@@ -73,10 +73,12 @@ class Round(NamedTuple):
 class DrawnUnits:
     """Rows of units with weights: the sum of weight × column over rows estimates a total.
 
-    A row is a distinct unit that counts once, or else a draw.
+    A row is a distinct unit that counts once, or else a draw. Many samples of a study have a leading axis in
+    each array of rows or draws, in which those with fewer rows repeat a unit with a weight of 0.
 
     - `unit`, `weight` (k,): position of the unit, and how many units it represents.
-    - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z).
+    - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z). `A` of many
+      samples has their blocks along its diagonal, and `G` may be one for all.
     - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. They alone can
       have errors that no draw has shown.
     - `repeated` (k,): how many draws a unit like it had, over its chance to be seen. A set of units is
@@ -126,6 +128,11 @@ class DrawnUnits:
         return not self.unseen.any()
 
     @property
+    def number(self) -> IntArray:
+        """Return the number of rows, (...)."""
+        return np.asarray(np.count_nonzero(self.weight, axis=-1))
+
+    @property
     def each(self) -> tuple[IntArray, FloatArray]:
         """Return unit and weight of each draw, (n,), as if each counted; of rows if no design says it."""
         if self.repeats is None or self.L is not None:
@@ -140,13 +147,13 @@ class DrawnUnits:
         return not (np.any(self.stratum) or np.any(np.asarray(self.theta) < 1))
 
     def count_unseen(self, Z: FloatArray) -> FloatArray:
-        """Return how many draws, (c,), bound what is unseen of totals of contributions Z, (k, c).
+        """Return how many draws, (..., c), bound what is unseen of totals of contributions Z, (..., k, c).
 
         They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts.
         """
-        missed = self.unseen @ Z * Z.sum(axis=0)
-        against = (self.unseen / self.repeated) @ Z**2
-        return np.divide(missed, against, out=np.where(Z.any(axis=0), np.inf, np.nan), where=against > 0)
+        missed = weigh_rows(self.unseen, Z) * Z.sum(axis=-2)
+        against = weigh_rows(self.unseen / self.repeated, Z**2)
+        return np.divide(missed, against, out=np.where(Z.any(axis=-2), np.inf, np.nan), where=against > 0)
 
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""
@@ -166,14 +173,19 @@ class DrawnUnits:
         return np.asarray(Z - self.L @ (self.R.T @ Z))
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (c, c), from `residuals`, (k, c); NaN if there is none."""
-        if self.centred and self.group is not None:
-            residuals = residuals - self._find_means(residuals, self.group)[0][self.group]
-        sums = self.A.T @ residuals
-        own = self.d[:, None] * residuals
+        """Return covariances of totals, (..., c, c), from `residuals`, (..., k, c); NaN if there are none."""
+        c = residuals.shape[-1]
+        sums = self.A.T @ residuals.reshape(-1, c)
+        if self.centred:
+            residuals = residuals - (self.A @ (sums / self.A.sum(axis=0)[:, None])).reshape(residuals.shape)
+            return np.asarray(residuals.mT @ (self.d[..., None] * residuals))
+        sums = sums.reshape(*self.unit.shape[:-1], -1, c)
+        own = self.d[..., None] * residuals
         if self.overlap is not None:
             own = own + self.overlap @ residuals
-        return np.asarray(residuals.T @ own + sums.T @ self.G @ sums)
+        # one product for all samples, if they share G
+        shared = self.G @ sums if self.G.ndim > 2 else np.moveaxis(np.tensordot(self.G, sums, (1, -2)), 0, -2)
+        return np.asarray(residuals.mT @ own + sums.mT @ shared)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the change of totals without each row, (k, c), and the scale of its square, (k,)."""
@@ -183,17 +195,11 @@ class DrawnUnits:
         if self.group is None:
             return -Z, self.scale
         group = self.group + 1  # 0: about the mean of all rows
-        means, n = self._find_means(Z, group)
+        n = np.bincount(group).astype(float)
+        means = np.stack([np.bincount(group, z) for z in Z.T], axis=-1) / np.maximum(n, 1)[:, None]
         means[0] = Z.mean(axis=0)
         factor = np.where((n > 1) & (np.arange(len(n)) > 0), n / np.maximum(n - 1, 1), 1.0)
         return -(Z - means[group]) * factor[group, None], self.scale
-
-    @staticmethod
-    def _find_means(Z: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the means of groups, (groups, c), and their numbers of rows."""
-        n = np.bincount(group).astype(float)
-        sums = np.column_stack([np.bincount(group, z) for z in Z.T])
-        return sums / np.maximum(n, 1)[:, None], n
 
     def multipliers(self, replicates: int, rng: np.random.Generator) -> FloatArray:
         """Return multipliers of weights, (B, k), with mean 1 and the covariance diag(d) + A G A'.
@@ -230,11 +236,17 @@ class DrawnUnits:
         return replace(found, unreached=self.unreached)
 
 
+def weigh_rows(weight: FloatArray, Z: FloatArray) -> FloatArray:
+    """Return the sums Σ weight × z over rows, (..., c), of weights (..., k) and contributions (..., k, c)."""
+    return np.asarray((weight[..., None, :] @ Z)[..., 0, :])
+
+
 def _indicate(code: IntArray, number: int) -> csr_array:
-    """Return which rows, (k, g), are of which class; a code of -1 is of none."""
-    inside = code >= 0
-    at = np.append(0, np.cumsum(inside))
-    return csr_array((np.ones(at[-1]), code[inside], at), (len(code), number))
+    """Return which rows, (..., k), are of which class: the matrix `A`. A code of -1 is of none."""
+    inside = (code >= 0).ravel()
+    at, samples = np.append(0, np.cumsum(inside)), code.size // code.shape[-1]
+    column = (code.reshape(samples, -1) + number * np.arange(samples)[:, None]).ravel()[inside]
+    return csr_array((np.ones(at[-1]), column, at), (code.size, samples * number))
 
 
 def count_once(
@@ -251,37 +263,71 @@ def count_once(
     of records, or the resolved draws of a class. `overlap` (units, units): chance of a draw to be in both of
     two units that share records, in each round that draws both.
     """
-    unit = np.unique(order)
-    P = np.stack([one.p[unit] for one in rounds], axis=1)
-    if len(rounds) == 1:  # rows as structures take a third of the time of a study
-        key, at = np.unique(P[:, 0], return_inverse=True)
-        key = key[:, None]
-    else:
-        key, at = np.unique(P, axis=0, return_inverse=True)
-        at = at.ravel()
-    if len(key) > MOST_CLASSES:
-        size = np.log(P.sum(axis=1))
-        step = np.ptp(size) / MOST_CLASSES
-        alike = np.column_stack([np.rint((size - size.min()) / step), P > 0])
-        at = np.unique(alike, axis=0, return_inverse=True)[1].ravel()
-        number = np.bincount(at)
-        key = np.column_stack([np.bincount(at, p) / number for p in P.T])
-    G = _relate(rounds, key[:, None], key)
+    unit, there = _list_distinct(order)
+    number = np.bincount(unit.ravel())
+    drawn = np.flatnonzero(number)
+    row = (np.cumsum(number > 0) - 1)[unit]
+    P = np.stack([one.p[drawn] for one in rounds], axis=1)
+    at, G = _classify(rounds, P, row)
     log_missed = _miss(rounds, P)
-    pi, d = -np.expm1(log_missed), np.exp(log_missed) - np.diag(G)[at]
+    pi, shared = -np.expm1(log_missed)[row], np.diagonal(G, axis1=-2, axis2=-1)
+    shared = np.broadcast_to(shared, (*row.shape[:-1], shared.shape[-1]))
+    d = np.exp(log_missed)[row] - np.take_along_axis(shared, at, -1)
     if overlap is not None:
         pairs = overlap[unit][:, unit].tocoo()
         i, j = pairs.coords
-        own = _relate(rounds, P[i], P[j], np.minimum(pairs.data[:, None], np.minimum(P[i], P[j])))
-        overlap = csr_array((own - G[at[i], at[j]], (i, j)), pairs.shape)
+        together = _relate(rounds, P[i], P[j], np.minimum(pairs.data[:, None], np.minimum(P[i], P[j])))
+        overlap = csr_array((together - G[at[i], at[j]], (i, j)), pairs.shape)
     return replace(
-        count_included(unit, pi, d, _indicate(at, len(key)), G),
+        count_included(unit, pi, d, _indicate(at, G.shape[-1]), G),
+        weight=there / pi,
         order=order,
         repeats=repeats,
         stratum=stratum,
         theta=np.array([1.0 if one.population is None else 1 - one.draws / one.population for one in rounds]),
         overlap=overlap,
     )
+
+
+def _list_distinct(order: IntArray) -> tuple[IntArray, BoolArray]:
+    """Return the distinct units of draws, (..., n), in order, and whether a row is one, (..., k) each.
+
+    k is the largest number of any sample, and further rows of others repeat their first unit.
+    """
+    ordered = np.sort(order, axis=-1)
+    first = np.diff(ordered, axis=-1, prepend=-1) > 0
+    number = np.count_nonzero(first, axis=-1, keepdims=True)
+    there = np.arange(number.max()) < number
+    unit = np.repeat(ordered[..., :1], there.shape[-1], axis=-1)
+    unit[there] = ordered[first]
+    return unit, there
+
+
+def _classify(rounds: Sequence[Round], P: FloatArray, row: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return classes by chances P, (drawn, rounds), of rows, (..., k), and what each two share, (g, g).
+
+    Where those of all samples are too many, each has classes of its own, (..., g, g).
+    """
+    if P.shape[1] == 1:  # rows as structures take longer
+        key, at = np.unique(P[:, 0], return_inverse=True)
+        key = key[:, None]
+    else:
+        key, at = np.unique(P, axis=0, return_inverse=True)
+    if len(key) > MOST_CLASSES and row.ndim > 1:
+        own = (np.unique(one, return_inverse=True) for one in row)
+        code, of_each = zip(*(_classify(rounds, P[drawn], back) for drawn, back in own), strict=True)
+        G = np.zeros((len(row), *np.max([one.shape for one in of_each], axis=0)))
+        for joint, one in zip(G, of_each, strict=True):
+            joint[: len(one), : len(one)] = one
+        return np.stack(code), G
+    if len(key) > MOST_CLASSES:
+        size = np.log(P.sum(axis=1))
+        step = np.ptp(size) / MOST_CLASSES
+        alike = np.column_stack([np.rint((size - size.min()) / step), P > 0])
+        at = np.unique(alike, axis=0, return_inverse=True)[1]
+        number = np.bincount(at.ravel())
+        key = np.column_stack([np.bincount(at.ravel(), p) / number for p in P.T])
+    return at.ravel()[row], _relate(rounds, key[:, None], key)
 
 
 def _miss(rounds: Sequence[Round], P: FloatArray) -> FloatArray:
@@ -309,7 +355,7 @@ def _relate(
 
 def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> DrawnUnits:
     """Return units that are in the sample or not, with chances π (k,)."""
-    n = len(unit)
+    n = unit.shape[-1]
     with np.errstate(divide="ignore"):
         repeated = np.where(pi < 1, -np.log1p(-np.minimum(pi, 1)) / pi, np.inf)
     return DrawnUnits(
@@ -340,11 +386,11 @@ def count_each(
     The covariance is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5). If
     `adjust`, the single draw of a stratum is taken about the mean of all draws.
     """
-    h = np.zeros(len(order), dtype=np.int64) if stratum is None else stratum
-    n = np.bincount(h).astype(float)
+    h = np.zeros(order.shape[-1], dtype=np.int64) if stratum is None else stratum
+    n, shape = np.bincount(h).astype(float), order.shape
     theta = np.broadcast_to(np.asarray(fpc, dtype=float), n.shape)
     factor = theta * np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-    A, G, group = _indicate(h, len(n)), -np.diag(factor / n), h
+    A, G, group = _indicate(np.broadcast_to(h, shape), len(n)), -np.diag(factor / n), h
     if adjust and (single := np.flatnonzero(n == 1)).size:
         # about the mean of all draws, the sums over which are one column more
         total = len(order)
@@ -355,21 +401,22 @@ def count_each(
         G[-1, -1] = factor[single].sum() / total**2
         group = np.where(n[h] == 1, -1, h)
     d = factor[h]
-    if len(order) == 1 and theta[0] > 0:
+    if len(h) == 1 and theta[0] > 0:
         d = np.full(1, np.nan)
     with np.errstate(divide="ignore"):
         repeated = 1 / theta[h]
+    third, scale = theta * (2 * theta - 1), theta * np.where(n > 1, (n - 1) / n, 1.0)
     return DrawnUnits(
         unit=order,
         weight=weight,
-        d=d,
+        d=np.broadcast_to(d, shape),
         A=A,
         G=G,
-        unseen=theta[h],
-        repeated=repeated,
-        third=(theta * (2 * theta - 1))[h],
+        unseen=np.broadcast_to(theta[h], shape),
+        repeated=np.broadcast_to(repeated, shape),
+        third=np.broadcast_to(third[h], shape),
         order=order,
-        scale=(theta * np.where(n > 1, (n - 1) / n, 1.0))[h],
+        scale=scale[h],
         group=group,
         once=False,
         centred=bool((group >= 0).all()),

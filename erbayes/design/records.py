@@ -18,14 +18,7 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head, need, whole
 from ..metrics.columns import RECORDS, ClusterSum, pairs
 from ..units.units import KnownTotals, Units
-from .checks import (
-    Ids,
-    find_theta,
-    list_draws,
-    make_unreached,
-    need_frame,
-    unit_of_draws,
-)
+from .checks import Ids, find_theta, list_draws, make_unreached, need_frame, unit_of_draws
 from .contract import innermost
 from .draws import DrawnUnits, Round, count_each, count_once
 
@@ -48,8 +41,8 @@ class InOneRound(ABC):
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (n,)."""
-        return expand_rounds(units, unit, [self.make_round(units, len(unit))], self.repeats)
+        """Return draws of the units at the positions `unit`, (..., n)."""
+        return expand_rounds(units, unit, [self.make_round(units, unit.shape[-1])], self.repeats)
 
 
 def expand_rounds(
@@ -59,7 +52,7 @@ def expand_rounds(
     each: bool = False,
     stratum: IntArray | None = None,
 ) -> DrawnUnits:
-    """Return draws of the units at the positions `unit`, (n,), once, or `each` as often as it was drawn.
+    """Return draws of the units at the positions `unit`, (..., n), once, or `each` as often as it was drawn.
 
     `stratum` (n,): round of each draw.
     """
@@ -145,8 +138,8 @@ class UniformRecords(InOneRound):
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (n,)."""
-        records, n = self._find_records(units), len(unit)
+        """Return draws of the units at the positions `unit`, (..., n)."""
+        records, n = self._find_records(units), unit.shape[-1]
         if records is not None and not self.repeats:
             return expand_rounds(units, unit, [self.make_round(units, n)])
         # without N, weights are known up to a factor, which suffices for ratios

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -54,31 +54,25 @@ class Sample(Pictured):
     """
 
     picture: ClassVar[str] = "balance"
-    leading: ClassVar[Any] = ()
     units: Units
     design: Design
-    expansion: DrawnUnits
-    looks: Looks | None
+    expansion: DrawnUnits = None  # type: ignore[assignment]
+    looks: Looks | None = None
 
-    def __init__(
-        self,
-        units: Units,
-        design: Design,
-        expansion: DrawnUnits | None = None,
-        looks: Looks | None = None,
-    ) -> None:
-        need_units(units)
-        need_object(design, "expand", "a design is an object such as UniformRecords()")
-        if looks is not None:
-            need(looks, Looks, "looks are Looks(found, of=number)")
+    def __post_init__(self) -> None:
+        need_units(self.units)
+        need_object(self.design, "expand", "a design is an object such as UniformRecords()")
+        if self.looks is not None:
+            need(self.looks, Looks, "looks are Looks(found, of=number)")
             # draws that are given come from a sample whose looks have been accepted
-            if expansion is None and (units.known is None or find_heap(units.known) is None):
+            if self.expansion is None and (self.units.known is None or find_heap(self.units.known) is None):
                 raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
-        expansion = expansion or design.expand(units)
-        object.__setattr__(self, "units", units)
-        object.__setattr__(self, "design", design)
-        object.__setattr__(self, "expansion", expansion)
-        object.__setattr__(self, "looks", looks)
+        object.__setattr__(self, "expansion", self.expansion or self.design.expand(self.units))
+
+    @classmethod
+    def many(cls, units: Units, design: Any, unit: IntArray) -> Self:
+        """Return samples by one design, whose draws are the units at the positions `unit`, (samples, n)."""
+        return cls(units, design, design.expand_draws(units, unit))
 
     def with_units(self, units: Units) -> Sample:
         """Return the same draws of units that are counted in another way, such as by groups."""
@@ -89,7 +83,12 @@ class Sample(Pictured):
 
     def __len__(self) -> int:
         """Return the number of draws."""
-        return len(self.expansion.order)
+        return int(self.expansion.order.shape[-1])
+
+    @property
+    def leading(self) -> tuple[int, ...]:
+        """Return the leading axes of results: those of many samples of a study, which are fitted at once."""
+        return self.expansion.unit.shape[:-1]
 
     def table(self) -> pd.DataFrame:
         """Return `facts` as a table; that of `units` has a row per unit."""
@@ -143,7 +142,7 @@ class Sample(Pictured):
             self.expansion.need_reached(column)
         # draw by draw, since a study has all units of the population
         drawn = [self.units.column(column)[unit] for column in columns]
-        return np.stack(drawn, axis=-1) * weight[:, None]
+        return np.stack(drawn, axis=-1) * weight[..., None]
 
     @cached_property
     def fits(self) -> dict[Any, Any]:
@@ -174,7 +173,7 @@ class Sample(Pictured):
         """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known."""
         known = self.units.known
         if known is None:
-            return np.zeros(self.expansion.unit.shape[:-1])
+            return np.zeros(self.leading)
         return known.share_above(column, self.largest_touched)
 
     @cached_property
@@ -198,7 +197,7 @@ class Sample(Pictured):
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate / variance.count_unseen(z[:, 1:])[0]
+        one = estimate / variance.count_unseen(z[..., 1:])[..., 0]
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 
@@ -231,7 +230,7 @@ class Sample(Pictured):
     @cached_property
     def settled(self) -> list[tuple[Totals, Totals]] | None:
         """Worst and best totals that right labels leave possible, by family of metrics: see `settle`."""
-        return settle(self.units, self.expansion.order[None])
+        return settle(self.units, np.atleast_2d(self.expansion.order))
 
     def certain(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the least and the largest value of metrics that right labels leave possible, (..., k, 2).
@@ -244,40 +243,6 @@ class Sample(Pictured):
             if metric.support == UNIT and metric.group is not Group.OTHER and self.settled:
                 ends[..., j, :] = _find_ends(metric, self.settled, ends[..., j, :])
         return round_outward(ends)
-
-    def known(self, total: Known) -> float:
-        """Return a total that the prediction fixes, or raise NotIdentified."""
-        return self.units.total(total.column)
-
-
-class Batch(Sample):
-    """Many samples from one population, which a study fits in one call: results have a leading axis.
-
-    `samples`: each of them, with all units of the population.
-    """
-
-    samples: Sequence[Sample]
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        Sample.__init__(self, samples[0].units, samples[0].design, samples[0].expansion)
-        object.__setattr__(self, "samples", samples)
-
-    @classmethod
-    def of(cls, units: Units, design: Any, unit: IntArray) -> Batch:
-        """Return samples of draws, whose units are at the positions `unit`, (samples, n)."""
-        samples = []
-        for drawn in unit:
-            own = replace(design, draws=units.ids[drawn]) if getattr(design, "draws", ()) is None else design
-            samples.append(Sample(units, own, design.expand_draws(units, drawn)))
-        return cls(samples)
-
-    @property
-    def leading(self) -> tuple[int, ...]:
-        return (len(self.samples),)
-
-    @cached_property
-    def settled(self) -> list[tuple[Totals, Totals]] | None:
-        return settle(self.units, np.stack([one.expansion.order for one in self.samples]))
 
 
 def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: FloatArray) -> FloatArray:

@@ -75,9 +75,9 @@ class UniformClusters:
         return self.expand_draws(units, unit)
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (n,)."""
-        n, known = len(unit), self.population is not None
-        weight = np.full(n, (1 if self.population is None else self.population) / n)
+        """Return draws of the units at the positions `unit`, (..., n)."""
+        n, known = unit.shape[-1], self.population is not None
+        weight = np.full(unit.shape, (1 if self.population is None else self.population) / n)
         return count_each(unit, weight, fpc=find_theta(n, self.population), absolute=known)
 
 

@@ -30,7 +30,7 @@ from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
 from ..design import ByPredictedSize, WeightedRecords
 from ..design.contract import SelectedBySize, innermost
-from ..design.sample import Batch, Sample
+from ..design.sample import Sample
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Bets, Estimates
@@ -244,9 +244,6 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
-    if isinstance(sample, Batch):
-        of_each = [draws_of(one, metric) for one in sample.samples]
-        return np.stack([found for found, _ in of_each]), np.stack([found for _, found in of_each])
     draws, design = sample.expansion, type(sample.design).__name__
     if not draws.alike:
         raise NotIdentified(
@@ -256,7 +253,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     if not metric.is_share:
         raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
-    Z = dict(zip(counted, sample.of_each_draw(counted).T, strict=True))
+    Z = dict(zip(counted, np.moveaxis(sample.of_each_draw(counted), -1, 0), strict=True))
     size = _evaluate_per(metric, Z.__getitem__)
     greatest = _bound_share(sample, metric, size)
     if greatest > GREATEST:
@@ -272,7 +269,12 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
         raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
     listed = innermost(sample.design)
-    if not isinstance(listed, WeightedRecords) and getattr(listed, "draws", None) is None:
+    listed = (
+        bool(sample.leading)
+        or isinstance(listed, WeightedRecords)
+        or getattr(listed, "draws", None) is not None
+    )
+    if not listed:
         raise NotIdentified(
             f"{metric.name} has no exact interval, which depends on the order of draws: list the unit of "
             "each draw in that order (draws=, or --drawn in a shell)"

@@ -20,7 +20,6 @@ from ..metrics.columns import (
     PREDICTED_LINKS,
     RECORDS,
     ClusterSum,
-    Known,
     pairs,
 )
 from ..metrics.definitions import (
@@ -99,7 +98,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     if sample.expansion.absolute:
         totals.insert(0, RECORDS)
         ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    return compare_with_known(fit_sample(sample, ratios).plain, [sample.known(Known(c)) for c in totals])
+    return compare_with_known(fit_sample(sample, ratios).plain, [sample.units.total(c) for c in totals])
 
 
 def scale_to_records(column: ClusterSum) -> Metric:

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
-from ..design.sample import Batch, Sample, need_sample
+from ..design.draws import weigh_rows
+from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
 from ..metrics.estimates import Estimates
@@ -41,14 +42,9 @@ class Fitted:
     Each is computed when it is first read. `fit_sample` returns the one that a sample remembers.
     """
 
-    def __init__(
-        self,
-        sample: Sample,
-        metrics: tuple[Metric, ...],
-        columns: tuple[list[Column], list[Known]] | None = None,
-    ) -> None:
+    def __init__(self, sample: Sample, metrics: tuple[Metric, ...]) -> None:
         self.sample, self.metrics = sample, metrics
-        self.counted, self.known = columns or columns_of(metrics)
+        self.counted, self.known = columns_of(metrics)
 
     @cached_property
     def contributions(self) -> FloatArray:
@@ -56,48 +52,35 @@ class Fitted:
         return self.sample.contributions(self.counted)
 
     @cached_property
-    def members(self) -> list[Fitted]:
-        """The fit of each sample of a batch; of one sample, this one."""
-        if not isinstance(self.sample, Batch):
-            return [self]
-        return [Fitted(one, self.metrics, (self.counted, self.known)) for one in self.sample.samples]
-
-    @cached_property
     def totals(self) -> Totals:
         """The totals, with the covariance of the design."""
-        sums = [one._sum() for one in self.members]
-        batch, units = isinstance(self.sample, Batch), self.sample.units.pseudo_units()
-        pseudo = np.zeros((len(units), len(self.counted) + len(self.known)))
+        sample, draws, Z = self.sample, self.sample.expansion, self.contributions
+        k, size, units = len(self.counted), len(self.counted) + len(self.known), sample.units.pseudo_units()
+        pseudo = np.zeros((len(units), size))
         for j, column in enumerate(self.counted):
             try:
                 pseudo[:, j] = units.column(column)
             except NotIdentified:  # only the sampled units have it
                 pseudo[:, j] = np.nan
-        fields: Any = {
-            name: np.stack([one[name] for one in sums]) if batch else x for name, x in sums[0].items()
-        }
+        mean, unseen = np.zeros((2, *sample.leading, size))
+        cov, moment, missing = np.zeros((3, *sample.leading, size, size))
+        mean[..., :k], mean[..., k:] = Z.sum(axis=-2), [sample.units.total(t.column) for t in self.known]
+        unseen[..., :k] = weigh_rows(draws.unseen, Z)
+        cov[..., :k, :k] = draws.covariance(draws.residuals(Z))
+        moment[..., :k, :k] = Z.mT @ Z
+        missing[..., :k, :k] = Z.mT @ (Z * (draws.unseen / draws.repeated)[..., None])
         return Totals(
             names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
-            absolute=self.sample.expansion.absolute,
+            mean=mean,
+            cov=cov,
+            moment=moment,
+            missing=missing,
+            df_per_draw=np.maximum(draws.number - draws.df_lost, 0) / draws.number,
+            unseen=unseen,
+            absolute=draws.absolute,
             pseudo_units=pseudo,
-            **fields,
+            unreached_share=sample.out_of_reach,
         )
-
-    def _sum(self) -> dict[str, FloatArray]:
-        """Return what the draws tell of totals, by fields of `Totals`."""
-        sample, draws, Z = self.sample, self.sample.expansion, self.contributions
-        k, size, n = len(self.counted), len(self.counted) + len(self.known), len(draws.unit)
-        cov, moment, missing = np.zeros((3, size, size))
-        cov[:k, :k] = draws.covariance(draws.residuals(Z))
-        moment[:k, :k] = Z.T @ Z
-        missing[:k, :k] = Z.T @ (Z * (draws.unseen / draws.repeated)[:, None])
-        mean, unseen = np.zeros((2, size))
-        mean[:k] = Z.sum(axis=0)
-        unseen[:k] = draws.unseen @ Z
-        mean[k:] = [sample.known(t) for t in self.known]
-        df, share = np.asarray(max(n - draws.df_lost, 0) / n), sample.out_of_reach
-        found = {"mean": mean, "cov": cov, "moment": moment, "missing": missing}
-        return found | {"df_per_draw": df, "unseen": unseen, "unreached_share": share}
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -118,13 +101,8 @@ class Fitted:
     def third(self) -> FloatArray:
         """Third moments of the metrics under the design, (..., metrics), to first order."""
         with np.errstate(invalid="ignore"):  # a metric that is 0/0
-            if isinstance(self.sample, Batch):
-                each = zip(self.members, self.slopes, strict=True)
-                effects = [(one.sample.expansion.third, one._linearise(J)) for one, J in each]
-                third = np.stack([moment @ (e * e**2) for moment, e in effects])
-            else:
-                # a cube by pow is slow
-                third = self.sample.expansion.third @ (self.effects * self.effects**2)
+            # a cube by pow is slow
+            third = weigh_rows(self.sample.expansion.third, self.effects * self.effects**2)
         return np.asarray(np.where(np.isfinite(third), third, 0.0))
 
     @cached_property
@@ -139,11 +117,8 @@ class Fitted:
 
     @cached_property
     def effects(self) -> FloatArray:
-        """As `changes`, of the part of z that varies, which odds of unresolved draws lessen, (n, metrics)."""
-        return self._linearise(self.slopes)
-
-    def _linearise(self, slopes: FloatArray) -> FloatArray:
-        return np.asarray(self.sample.expansion.residuals(self.contributions) @ slopes.T)
+        """As `changes`, of what varies of z, which odds of unresolved draws lessen, (..., draws, metrics)."""
+        return np.asarray(self.sample.expansion.residuals(self.contributions) @ self.slopes.mT)
 
     @cached_property
     def shares(self) -> FloatArray:

@@ -170,7 +170,7 @@ def replicate_totals(
         for number in show_progress(numbers, len(numbers), "bootstrap", progress)
     ]
     sums = fitted.contributions.sum(axis=0) + np.vstack(moved)
-    constants = np.array([sample.known(t) for t in fitted.known])
+    constants = np.array([sample.units.total(t.column) for t in fitted.known])
     names = tuple(c.name for c in fitted.counted) + tuple(t.name for t in fitted.known)
     return names, np.hstack([sums, np.tile(constants, (replicates, 1))])
 

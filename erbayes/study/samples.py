@@ -14,7 +14,7 @@ from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
-from ..design.sample import Batch, Sample, need_sample
+from ..design.sample import Sample, need_sample
 from ..labels import Annotator, draw, mislabel
 from ..labels.drawing.plans import Plan, PlanBySize, Records, need_positive_total
 from ..units.measuring import measure
@@ -39,7 +39,7 @@ class Samples:
     def batch(self) -> Sample | None:
         if not hasattr(self.design, "expand_draws") or isinstance(self.unit, list):
             return None
-        return Batch.of(self.units, self.design, self.unit)
+        return Sample.many(self.units, self.design, self.unit)
 
     @property
     def separate(self) -> list[Sample]:
