@@ -73,7 +73,7 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
         (second, "mark_possible_parts", lambda units, clusters, mine, limit: np.zeros(len(clusters), bool))
     ],
     "the cluster that matters most is out of reach": [
-        (second.FullCount, "order_by_influence", lambda self, totals: np.zeros(0, np.int64))
+        (second.Second, "_order_by_influence", lambda self, totals: np.zeros(0, np.int64))
     ],
     "the place that matters most is halfway": [(second.Reference, "likely", take_neither)],
 }

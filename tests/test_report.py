@@ -399,13 +399,26 @@ def test_faults_are_counted_and_listed_first():
     assert shown == sorted(shown, key=["fault", "caution", "note"].index)
 
 
+def test_a_page_quotes_the_range_of_undecided_draws_as_estimates_do():
+    draws = np.random.default_rng(2).integers(0, 500, 100)
+    decided = np.arange(100) >= 20
+    labels = {i: i // 2 for i in range(1000) if i // 2 in draws[decided]}
+    units = eb.measure({i: i // 2 if i % 10 else -i for i in range(1000)}, labels)
+    sample = eb.Sample(units, eb.design.Responding(eb.UniformRecords(draws[decided]), decided))
+    with pytest.warns(eb.Alarm, match="20 of 100 draws are undecided"):
+        found = eb.estimate(sample, metrics=[m.pairwise_recall])
+    kinds = (found.kind,)
+    (sentence,) = headline(report(sample, [m.pairwise_recall], kinds=kinds))
+    assert sentence == found.sentence() and "as 20% of the draws are undecided" in sentence
+
+
 def test_what_a_sample_does_not_give_is_said():
     """No labelled entity has two records: there is no true link to find."""
     prediction = {i: i for i in range(40)} | {100: 3, 101: 3, 102: 9, 103: 12, 104: 12}
     drawn = eb.Sample(eb.measure(prediction, {i: -i - 1 for i in range(30)}), eb.UniformClusters())
     metrics = [m.pairwise_recall, m.b3_precision]
     assert headline(report(drawn, metrics)) == [
-        "This sample has no estimate of pairwise-recall: it is 0/0 in this sample, since its denominator is 0."
+        "There is no estimate of pairwise-recall: it is 0/0 in this sample, since its denominator is 0."
     ]
 
 

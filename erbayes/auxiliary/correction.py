@@ -74,9 +74,16 @@ class AssistedEstimates(Estimates):
         return sentences + self.of_second()
 
     def of_second(self) -> list[Sentence]:
-        """Return the alarms about the second clustering, if it assists a metric."""
-        known = known_labels(self.second, self.changed) if self.weights.any() else []
-        return known + self._warn_unreached()
+        """Return the alarms of a second clustering that seems to know the labels, or is often unreached."""
+        sentences, changed = self._warn_unreached(), self.changed
+        if self.weights.any() and changed.chance < BY_CHANCE:
+            what = (
+                f"{self.second!r} seems to know the labels: it differs from the prediction in "
+                f"{changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all. If it was made "
+                "or trained with these labels, leave it out: the estimates are wrong."
+            )
+            sentences = [Sentence(what, Grade.FAULT), *sentences]
+        return sentences
 
     def _warn_unreached(self) -> list[Sentence]:
         """Return the alarm of a second clustering of which draws leave a large share unreached."""
@@ -91,18 +98,6 @@ class AssistedEstimates(Estimates):
             "or draw records instead of entities."
         )
         return [Sentence(what, Grade.CAUTION)]
-
-
-def known_labels(name: str, changed: ChangedShare) -> list[Sentence]:
-    """Return the alarm of a second clustering that seems to know the labels, if it does."""
-    if changed.chance >= BY_CHANCE:
-        return []
-    what = (
-        f"{name!r} seems to know the labels: it differs from the prediction in {changed.drawn:.0%} of the "
-        f"draws, and in {changed.population:.1%} of all. If it was made or trained with these labels, leave "
-        "it out: the estimates are wrong."
-    )
-    return [Sentence(what, Grade.FAULT)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

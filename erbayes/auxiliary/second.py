@@ -126,73 +126,6 @@ class MetricTotals:
             return np.asarray(self.metric.formula(*np.moveaxis(values, -1, 0)), dtype=float)
 
 
-@dataclass(frozen=True, eq=False)
-class FullCount:
-    """All clusters of a second clustering as units, (clusters,)."""
-
-    clusters: Units
-    _ordered: dict[Metric, IntArray] = field(default_factory=dict, init=False)
-
-    def value(self, metric: Metric) -> float:
-        """Return a metric of the prediction with these clusters as the truth."""
-        totals = MetricTotals.of(metric, self.clusters)
-        return float(totals.evaluate(totals.total))
-
-    def order_by_influence(self, totals: MetricTotals) -> IntArray:
-        """Return the clusters that the prediction cuts, the one that changes a metric most if cut first."""
-        if totals.metric not in self._ordered:
-            cut = np.flatnonzero(np.bincount(self.clusters.unit) > 1)
-            changed = totals.evaluate(totals.total + totals.change[cut])
-            influence = np.abs(changed - totals.evaluate(totals.total))
-            # rounded, so that the order of clusters of equal influence does not depend on their numbers
-            largest = np.nanmax(influence, initial=0.0)
-            rounded = np.round(influence / largest, 9) if largest > 0 else influence
-            self._ordered[totals.metric] = cut[np.lexsort((-totals.size[cut], -rounded))]
-        return self._ordered[totals.metric]
-
-    def count_as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
-        """Return totals of the records of some clusters if the prediction were right about them."""
-        inside = clusters[self.clusters.unit]
-        if not inside.any():
-            return np.zeros(len(columns))
-        cluster, piece = np.unique(self.clusters.cluster[inside], return_inverse=True)
-        n, m = np.bincount(piece, self.clusters.n[inside]), np.empty(len(cluster))
-        m[piece] = self.clusters.m[inside]
-        unit = np.zeros(len(n), dtype=np.int64)
-        units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
-        return np.array([c.count(units)[0] for c in columns])
-
-    def split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return which clusters units at `position` reach, and which larger ones not, (clusters,) each."""
-        mine, size = np.isin(units.unit, position), self.clusters.size
-        reached = np.zeros(len(size), dtype=bool)
-        reached[find_reached(units, mine, units.group, units.N)] = True
-        predicted = find_reached(units, mine, units.cluster, units.m)
-        # an entity as large as a predicted cluster that units reach is seen, also if the second clustering
-        # has none as large
-        seen = mine & np.isin(units.cluster, predicted)
-        limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
-        larger = (size > limit) | mark_possible_parts(self.clusters, predicted, limit)
-        return reached, larger & ~reached
-
-    def reference(self, units: Units, metric: Metric, position: IntArray) -> Reference:
-        """Return the value of a metric and its unreached share, given labelled units at `position`, (u,)."""
-        reached, unreached = self.split_by_reach(units, position)
-        totals = MetricTotals.of(metric, self.clusters)
-        candidates = self.order_by_influence(totals)
-        candidates = candidates[~reached[candidates]]
-        # the most influential cluster is cut alone, since two joined entities are one such cluster
-        alone = candidates[~unreached[candidates]][:1]
-        one_cut = totals.total + totals.change[candidates[:1]].sum(axis=0)
-        as_predicted = self.count_as_predicted(unreached, totals.columns)
-        predicted = totals.total - totals.by_cluster[unreached].sum(axis=0) + as_predicted
-        predicted += totals.change[alone].sum(axis=0)
-        values = totals.evaluate(np.stack([totals.total, one_cut, predicted]))
-        unreached[alone] = True
-        total = float(totals.size.sum())
-        return Reference(values, float(totals.size[unreached].sum()) / total if total else 0.0)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Second:
     """A second clustering of the same records, counted with a prediction and with labelled units.
@@ -227,6 +160,7 @@ class Second:
     units: Units
     whole: Units
     left_out: int = 0
+    _ordered: dict[Metric, IntArray] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -295,11 +229,8 @@ class Second:
 
     def value(self, metric: Metric | str) -> float:
         """Return a metric of the prediction with the second clustering as the truth, θ^S."""
-        return self._full.value(resolve_metric(metric))
-
-    @cached_property
-    def _full(self) -> FullCount:
-        return FullCount(self.whole)
+        totals = MetricTotals.of(resolve_metric(metric), self.whole)
+        return float(totals.evaluate(totals.total))
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise."""
@@ -311,16 +242,10 @@ class Second:
         return position if all(same) else None
 
     @cached_property
-    def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
-        all_pieces = np.ones(len(self.units.unit), dtype=bool)
-        unit, cluster, common, _ = find_shared_records(self.units, all_pieces, self.units.group)
-        return unit, cluster, common
-
-    @cached_property
     def match(self) -> IntArray:
         """Return the cluster with a Jaccard index above ½ with each labelled unit, (u,), or -1."""
-        unit, cluster, common = self.overlaps
+        all_pieces = np.ones(len(self.units.unit), dtype=bool)
+        unit, cluster, common, _ = find_shared_records(self.units, all_pieces, self.units.group)
         matches = 3 * common > self.units.size[unit] + self.whole.size[cluster]
         match = np.full(len(self.units), -1)
         match[unit[matches]] = cluster[matches]
@@ -361,7 +286,57 @@ class Second:
         No draw shows whether these clusters are right. The metric is computed with them as they are, and as
         if the prediction were right about their records.
         """
-        return self._full.reference(self.units, metric, position)
+        reached, unreached = self._split_by_reach(self.units, position)
+        totals = MetricTotals.of(metric, self.whole)
+        candidates = self._order_by_influence(totals)
+        candidates = candidates[~reached[candidates]]
+        # the most influential cluster is cut alone, since two joined entities are one such cluster
+        alone = candidates[~unreached[candidates]][:1]
+        one_cut = totals.total + totals.change[candidates[:1]].sum(axis=0)
+        as_predicted = self._count_as_predicted(unreached, totals.columns)
+        predicted = totals.total - totals.by_cluster[unreached].sum(axis=0) + as_predicted
+        predicted += totals.change[alone].sum(axis=0)
+        values = totals.evaluate(np.stack([totals.total, one_cut, predicted]))
+        unreached[alone] = True
+        total = float(totals.size.sum())
+        return Reference(values, float(totals.size[unreached].sum()) / total if total else 0.0)
+
+    def _order_by_influence(self, totals: MetricTotals) -> IntArray:
+        """Return the clusters that the prediction cuts, the one that changes a metric most if cut first."""
+        if totals.metric not in self._ordered:
+            cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
+            changed = totals.evaluate(totals.total + totals.change[cut])
+            influence = np.abs(changed - totals.evaluate(totals.total))
+            # rounded, so that the order of clusters of equal influence does not depend on their numbers
+            largest = np.nanmax(influence, initial=0.0)
+            rounded = np.round(influence / largest, 9) if largest > 0 else influence
+            self._ordered[totals.metric] = cut[np.lexsort((-totals.size[cut], -rounded))]
+        return self._ordered[totals.metric]
+
+    def _count_as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
+        """Return totals of the records of some clusters if the prediction were right about them."""
+        inside = clusters[self.whole.unit]
+        if not inside.any():
+            return np.zeros(len(columns))
+        cluster, piece = np.unique(self.whole.cluster[inside], return_inverse=True)
+        n, m = np.bincount(piece, self.whole.n[inside]), np.empty(len(cluster))
+        m[piece] = self.whole.m[inside]
+        unit = np.zeros(len(n), dtype=np.int64)
+        units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
+        return np.array([c.count(units)[0] for c in columns])
+
+    def _split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which clusters units at `position` reach, and which larger ones not, (clusters,) each."""
+        mine, size = np.isin(units.unit, position), self.whole.size
+        reached = np.zeros(len(size), dtype=bool)
+        reached[find_reached(units, mine, units.group, units.N)] = True
+        predicted = find_reached(units, mine, units.cluster, units.m)
+        # an entity as large as a predicted cluster that units reach is seen, also if the second clustering
+        # has none as large
+        seen = mine & np.isin(units.cluster, predicted)
+        limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
+        larger = (size > limit) | mark_possible_parts(self.whole, predicted, limit)
+        return reached, larger & ~reached
 
 
 def refuse_elsewhere(*clusterings: Any) -> None:

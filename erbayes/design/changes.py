@@ -215,6 +215,14 @@ class Responding:
         return float((~self._check_resolved()[self.tried]).mean())
 
     @property
+    def unresolved_alike(self) -> FloatArray:
+        """Share of the draws of its class that are not resolved, for each resolved draw, (r,)."""
+        resolved = self._check_resolved()
+        code = self._code_classes(resolved)
+        share = 1 - np.bincount(code[resolved]) / np.bincount(code[self.tried])
+        return np.asarray(share[code[resolved]])
+
+    @property
     def tried(self) -> BoolArray:
         """True for each draw that was begun, resolved or not, (n,)."""
         if self.begun is None:
@@ -345,6 +353,20 @@ class Responding:
                 "parts of Pooled"
             )
         return of_class
+
+
+def find_responding(design: Any) -> Responding | None:
+    """Return the design of draws some of which are undecided, which another one may hold, or None."""
+    while not isinstance(design, Responding) and hasattr(design, "design"):
+        design = design.design
+    return design if isinstance(design, Responding) and design.unresolved > 0 else None
+
+
+def set_odds(design: Any, odds: float) -> Any:
+    """Return a design that holds `Responding`, or is one, with other odds."""
+    if isinstance(design, Responding):
+        return replace(design, odds=odds)
+    return replace(design, design=set_odds(design.design, odds))
 
 
 def _lend(code: IntArray, stratum: IntArray, resolved: BoolArray, delta: FloatArray) -> IntArray:

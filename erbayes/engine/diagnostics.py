@@ -10,6 +10,7 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
+from ..design.changes import find_responding
 from ..design.contract import innermost
 from ..design.records import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
@@ -41,7 +42,6 @@ from ..metrics.unseen import NOTABLE
 from ..units.heap import chance_capped, find_heap, find_seen_caps
 from .closed_form import jackknife_errors
 from .fitted import Fitted, fit_sample
-from .undecided import find_responding
 
 MIXED = "mixed"
 """How kinds of intervals begin that allow for both readings of a heap in the predicted sizes."""
@@ -452,10 +452,12 @@ def warn_undecided(sample: Sample) -> list[Sentence]:
         return []
     tried = design.tried.sum()
     said = f"{round(design.unresolved * tried):,} of {tried:,} draws are undecided"
-    sentences, lost = (
-        [say_undecided(said, design.unresolved, "other draws of their classes")],
-        design.expect_lost(),
-    )
+    if design.odds == 1:
+        sentences = [say_undecided(said, design.unresolved, "other draws of their classes")]
+    else:
+        what = f"{said}: they have {design.odds:g} times the odds of an error of other draws of their classes"
+        sentences = [Sentence(f"{what}, which you state and no label shows", Grade.CAUTION)]
+    lost = design.expect_lost()
     if len(lost := lost[lost < MISSED].sort_values()):
         large = f"{len(lost)} large predicted cluster{'s' * (len(lost) > 1)}"
         what = (

@@ -1,81 +1,76 @@
 """Undecided draws, which nobody could resolve: estimates if all of them are wrong, and if all are right.
 
-A metric that is a mean of bounded numbers has strict bounds: the ratios of undecided draws are 0, or 1, with
-the intervals of bets. A draw can count without limit in any other metric. Undecided draws are then as bad, or
-as good, as the decided draws of their class can be, by `Responding` with odds of ∞ and 0.
+A metric that is a mean of bounded numbers has strict cases: the ratios of undecided draws are 0, or 1. In any
+other metric a draw can count without limit, so that undecided draws are as bad, or as good, as the decided
+draws of their class can be, by `Responding` with odds of ∞ and 0. If too few of these have an error, a share
+has the first cases, with undecided draws that count as much as the others of their class on average.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from .._internal.errors import NotIdentified
-from ..design.changes import Responding
+from ..design.changes import Responding, find_responding, set_odds
 from ..design.sample import Sample
 from ..metrics.columns import EXACT
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Cases, Estimates
-from .bounded_means import REFUTED, draws_of, with_draws
+from .bounded_means import draws_of
 from .closed_form import ClosedForm
+from .fitted import fit_sample
 
 FEWEST_WRONG = 5
 """Decided draws with an error from which the worst undecided ones can be like them. Fewer of them show an
 error of a tenth of draws to within its half only, and bound nothing."""
 
 
-def find_responding(design: Any) -> Responding | None:
-    """Return the design of draws some of which are undecided, which another one may hold, or None."""
-    while not isinstance(design, Responding) and hasattr(design, "design"):
-        design = design.design
-    return design if isinstance(design, Responding) and design.unresolved > 0 else None
-
-
-def set_odds(design: Any, odds: float) -> Any:
-    """Return a design that holds `Responding`, or is one, with other odds."""
-    if isinstance(design, Responding):
-        return replace(design, odds=odds)
-    return replace(design, design=set_odds(design.design, odds))
-
-
 def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence[Metric]) -> Found:
-    """Return estimates with both cases of undecided draws, if the sample has some."""
+    """Return estimates with both cases of undecided draws, if the sample has some.
+
+    Cases are those of the closed form, moved and scaled as `found` differs from it.
+    """
     design = find_responding(sample.design)
     if design is None or design.odds != 1:
         return found
-    exact = sample.units.column(EXACT)[sample.expansion.order]
-    ends = [Sample(sample.units, set_odds(sample.design, odds), looks=sample.looks) for odds in (np.inf, 0.0)]
+    units, drawn, shares = sample.units, sample.expansion, fit_sample(sample, metrics).shares
+    times = np.bincount(drawn.order, minlength=len(units))
+    counted = np.zeros((len(units), len(metrics)), dtype=bool)
+    counted[drawn.unit] = shares > 0
+    wrong = (times * (units.column(EXACT) == 0)) @ counted
+    of_unit = np.bincount(drawn.order, design.unresolved_alike, len(units)) / np.maximum(times, 1)
+    plain, share, draws = ClosedForm()(sample, metrics), of_unit[drawn.unit] @ shares, design.tried.sum()
+    mean, variance = found.uncut, found.uncut_sd**2
+    by_ratio = [
+        m.is_share and (few or _is_mean(sample, m))
+        for m, few in zip(metrics, wrong < FEWEST_WRONG, strict=True)
+    ]
     cases = []
-    for metric in metrics:
-        try:
-            case = _bound(sample, metric)
-        except NotIdentified:
-            case = [ClosedForm()(one, [metric]) for one in ends]
-            if (exact < 1).sum() < FEWEST_WRONG:
-                case[0] = replace(case[0], mean=np.full(1, np.nan))
-        cases.append(case)
-    wrong, right = zip(*cases, strict=True)
-    return replace(found, cases=Cases(wrong=wrong, right=right, share=design.unresolved))
+    for odds, ratio in ((np.inf, 0.0), (0.0, 1.0)):
+        case = ClosedForm()(Sample(sample.units, set_odds(sample.design, odds)), metrics)
+        scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
+        bounded = (wrong >= FEWEST_WRONG) | (odds == 0)
+        moved = np.where(bounded, case.mean + mean - plain.uncut, np.nan)
+        mixed = (1 - share) * mean + share * ratio
+        spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / draws
+        case = replace(
+            case,
+            mean=np.where(by_ratio, mixed, moved),
+            cov=np.diag(np.where(by_ratio, spread, case.uncut_sd**2 * scale)),
+        )
+        cases.append(tuple(case.part([j]) for j in range(len(metrics))))
+    return replace(found, cases=Cases(wrong=cases[0], right=cases[1], share=design.unresolved))
 
 
-def _bound(sample: Sample, metric: Metric) -> list[Estimates]:
-    """Return a metric that is a mean of bounded numbers if undecided draws are all wrong, and all right."""
-    design = sample.design
-    if not isinstance(design, Responding):
-        raise NotIdentified(f"weights of {type(design).__name__} are no chances")
-    values, shares = draws_of(Sample(sample.units, design.design), metric)
-    decided, cases = np.asarray(design.resolved)[design.tried], []
-    fit = ClosedForm()(sample, [metric])
-    of_all = np.ones((len(decided), 1))
-    of_all[decided, 0] = shares
-    for ratio in (0.0, 1.0):
-        x = np.full(of_all.shape, ratio)
-        x[decided, 0] = values
-        mean = (of_all * x).sum(axis=0) / of_all.sum()
-        cases.append(with_draws(replace(fit, mean=mean), x, of_all))
-        if np.isnan(cases[-1].interval()).any():
-            raise NotIdentified(f"{metric.name} has no strict bounds: {REFUTED}")
-    return cases
+def _is_mean(sample: Sample, metric: Metric) -> bool:
+    """Return whether a metric is a mean of numbers in [0, 1] of draws that hold about the same."""
+    if not isinstance(sample.design, Responding):
+        return False  # weights are no chances
+    try:
+        draws_of(Sample(sample.units, sample.design.design), metric)
+    except NotIdentified:
+        return False
+    return True

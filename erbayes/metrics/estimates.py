@@ -551,6 +551,12 @@ class Estimates(Pictured):
         >>> print(found.sentence())
         Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
         """
+        return " ".join([*self.sentences(level, kind), *self.notes])
+
+    def sentences(
+        self, level: float = 0.95, kind: Kind | None = None, *, draws: str = "No draw"
+    ) -> list[str]:
+        """Return the sentences of `sentence`; `draws`: those none of which shows an error."""
         bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
         cases = self.cases
         for name in choose_quoted(self.names):
@@ -563,8 +569,9 @@ class Estimates(Pictured):
                 sentences.append(describe_range(name, self.support[j], ends, cases.share))
                 continue
             named = any("% interval" in sentence for sentence in sentences)
-            sentences.append(describe_metric(self, j, bounds[j], percent, named=named, census=self.census))
-        return " ".join([*sentences, *self.notes])
+            said = describe_metric(self, j, bounds[j], percent, named=named, census=self.census, draws=draws)
+            sentences.append(said)
+        return sentences
 
 
 def average(weight: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:

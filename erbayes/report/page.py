@@ -32,11 +32,11 @@ from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedR
 from ..design.sample import Sample
 from ..engine import Engine, Resampled
 from ..engine.diagnostics import alarms, say_what_would_show
-from ..engine.named import find_engine
+from ..engine.named import find_engine, run_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
-from ..metrics.sentences import choose_quoted, describe_metric
+from ..metrics.sentences import choose_quoted, describe_faults
 from . import sections
 
 ROLES = {
@@ -221,7 +221,7 @@ def _run_engines(
         with _record_warnings(name, made.alarms):
             try:
                 # the same seed for each, so that a further engine leaves the other columns as they are
-                result = engine(sample, metrics, deepcopy(seed))
+                result = run_engine(engine, sample, metrics, deepcopy(seed))
             except DataError as error:
                 made.refusals.append(f"No {name}: {error}.")
                 continue
@@ -302,28 +302,14 @@ def _write_headline(
     """Return two sentences to quote, or the reason why there is nothing to quote."""
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
-    names = choose_quoted([m.name for m in metrics])
-    quoted = [m for m in metrics if m.name in names]
     first = next(iter(results.values()))
-    reasons = dict(zip(first.names, first.reasons, strict=True))
-    # faults of metrics that are not quoted do not count
-    defined = [m for m in quoted if not reasons[m.name]]
+    # faults of metrics that are not quoted do not count, and a range allows for undecided draws
+    named = {name for name in choose_quoted(first.names) if not first.reasons[first.names.index(name)]}
+    defined = [m for m in metrics if m.name in named]
     warned = [*alarms(sample, defined, printed), *raised] if defined else []
-    if faults := sum(warning.grade is Grade.FAULT for warning in warned):
-        name = "a fault" if faults == 1 else f"{faults} faults"
-        return [f"Do not quote a number of this page yet: {name} must be mended first."]
-    bounds = first.interval(level, suitable(kinds, first)[0])
-    sentences: list[str] = []
-    for m in quoted:
-        if reasons[m.name]:
-            sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
-            continue
-        named = any("% interval" in sentence for sentence in sentences)
-        j, census = first.names.index(m.name), sample.expansion.census
-        draws = f"Of {len(sample):,} draws none"
-        sentence = describe_metric(
-            first, j, bounds[j], f"{100 * level:g}", named=named, census=census, draws=draws
-        )
-        # a page breaks no line before a percent sign
-        sentences.append(sentence.replace(" %", "\u00a0%"))
-    return sentences
+    ranged = first.cases is not None and first.cases.decide
+    if faults := sum(warning.grade is Grade.FAULT for warning in warned) - ranged:
+        return [describe_faults(faults, "a number of this page")]
+    said = first.sentences(level, suitable(kinds, first)[0], draws=f"Of {len(sample):,} draws none")
+    # a page breaks no line before a percent sign
+    return [sentence.replace(" %", "\u00a0%") for sentence in said]

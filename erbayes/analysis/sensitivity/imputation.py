@@ -26,7 +26,7 @@ from ..._internal.errors import (
     number,
     whole,
 )
-from ...engine.undecided import find_responding, set_odds
+from ...design.changes import find_responding, set_odds
 from ...labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
 from ...labels.annotators.decisions import Decisions, class_additions, impute
 from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
