@@ -263,7 +263,7 @@ def count_once(
     of records, or the resolved draws of a class. `overlap` (units, units): chance of a draw to be in both of
     two units that share records, in each round that draws both.
     """
-    unit, there = _list_distinct(order)
+    unit, there = list_distinct(order)
     number = np.bincount(unit.ravel())
     drawn = np.flatnonzero(number)
     row = (np.cumsum(number > 0) - 1)[unit]
@@ -289,7 +289,7 @@ def count_once(
     )
 
 
-def _list_distinct(order: IntArray) -> tuple[IntArray, BoolArray]:
+def list_distinct(order: IntArray) -> tuple[IntArray, BoolArray]:
     """Return the distinct units of draws, (..., n), in order, and whether a row is one, (..., k) each.
 
     k is the largest number of any sample, and further rows of others repeat their first unit.

@@ -21,7 +21,7 @@ from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
 from .contract import Design
-from .draws import DrawnUnits
+from .draws import DrawnUnits, list_distinct
 from .records import draws_records
 
 ERRORS = 3.0
@@ -230,7 +230,9 @@ class Sample(Pictured):
     @cached_property
     def settled(self) -> list[tuple[Totals, Totals]] | None:
         """Worst and best totals that right labels leave possible, by family of metrics: see `settle`."""
-        return settle(self.units, np.atleast_2d(self.expansion.order))
+        draws = self.expansion
+        unit, there = (draws.unit, draws.weight > 0) if draws.once else list_distinct(draws.order)
+        return settle(self.units, np.atleast_2d(unit), np.atleast_2d(there))
 
     def certain(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the least and the largest value of metrics that right labels leave possible, (..., k, 2).

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..metrics.columns import (
@@ -29,7 +30,7 @@ from ..metrics.columns import (
     Column,
     pairs,
 )
-from .units import Units, list_pieces
+from .units import KnownTotals, Units
 
 Totals = dict[Column, FloatArray]
 """Totals of all records by their column, (samples,) each."""
@@ -54,24 +55,26 @@ class Open:
     begun: BoolArray
 
 
-def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
-    """Return the worst and the best totals of each family of metrics, of samples of units, (samples, n).
+def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals, Totals]] | None:
+    """Return the worst and the best totals of each family of metrics, of samples of distinct units.
 
-    None if labelled entities may not be whole, or if the prediction does not fix the number of records.
+    `unit` (samples, k): positions of units, which count where they are `there`. None if labelled entities may
+    not be whole, or if the prediction does not fix the number of records.
     """
     known = units.known
     if units.population is None or known is None or not units.by_entity or units.counted is not None:
         return None
     if (np.bincount(units.group, units.n)[units.group] != units.N).any():
         return None
-    sample, chosen = _list_distinct(unit)
+    stop, samples = np.cumsum(np.count_nonzero(there, axis=-1)), len(unit)
+    drawn = csr_array((np.ones(stop[-1]), unit[there], np.append(0, stop)), (samples, len(units)))
 
     def count(column: Column) -> FloatArray:
-        return np.bincount(sample, units.column(column)[chosen], len(unit))
+        return np.asarray(drawn @ units.column(column))
 
     fixed = RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS
-    total: Totals = {c: np.full(len(unit), known.total(c)) for c in fixed}
-    left, K = _count_open(units, sample, chosen, len(unit)), count(ENTITIES)
+    total: Totals = {c: np.full(samples, known.total(c)) for c in fixed}
+    left, K = _count_open(units, known, drawn), count(ENTITIES)
     U, TP, T, E, single = left.records, *map(count, (COMMON_LINKS, TRUE_LINKS, EXACT, TRUE_SINGLETONS))
     B, R = count(B3_PRECISION), count(B3_RECALL)
     alone = (U == 1) & (left.singles == 1)  # the last record of all, alone, is exact for sure
@@ -90,34 +93,37 @@ def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
     return [(low | total, high | total) for low, high in zip(worst, best, strict=True)]
 
 
-def _list_distinct(unit: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the sample and the position of each distinct unit of samples, (samples, n), both (distinct,)."""
-    ordered = np.sort(unit, axis=1)
-    first = np.diff(ordered, axis=1, prepend=-1) > 0
-    return np.nonzero(first)[0], ordered[first]
+def _count_open(units: Units, known: KnownTotals, drawn: csr_array) -> Open:
+    """Return what the units of each sample, which are 1 in its row of `drawn`, leave open."""
+    n, m, of_piece, u = units.n, units.m, units.cluster, len(units)
+    shared = np.bincount(of_piece)[of_piece] > 1
+    records = np.zeros(int(of_piece.max()) + 1)
+    records[of_piece] = m
+    first = np.append(0, np.cumsum(shared))[units.first_pieces]
+    # labelled records of each sample in predicted clusters that several units share
+    joint = drawn @ csr_array((n[shared], of_piece[shared], first), (u, len(records)))
+    of, labelled, size = (
+        np.repeat(np.arange(len(drawn.indptr) - 1), np.diff(joint.indptr)),
+        joint.data,
+        records[joint.indices],
+    )
 
+    def add(pieces: Any, clusters: Any = None) -> FloatArray:
+        """Return sums over pieces, (samples,), or over clusters: of pieces of one unit, and of the others."""
+        alone = pieces if clusters is None else np.where(shared, 0, pieces)
+        found = drawn @ np.bincount(units.unit, alone, u)
+        return found if clusters is None else found + np.bincount(of, clusters, len(found))
 
-def _count_open(units: Units, sample: IntArray, chosen: IntArray, samples: int) -> Open:
-    """Return what the units at the positions `chosen` of each sample leave open."""
-    known = units.known
-    assert known is not None
-    piece, of_unit = list_pieces(units, chosen)
-    clusters = int(units.cluster.max()) + 1
-    key, first, at = np.unique(sample[of_unit] * clusters + units.cluster[piece], True, True)
-    of, labelled, m = key // clusters, np.bincount(at, units.n[piece]), units.m[piece][first]
-
-    def less(total: Any, touched: FloatArray) -> FloatArray:
-        return np.asarray(total - np.bincount(of, touched, samples))
-
-    size, count = known.size, known.count
-    U, squares = less(size @ count, labelled), less(count @ size**2, m**2 - (m - labelled) ** 2)
+    sizes, count, squares = known.size, known.count, add(n**2, labelled**2)
+    U = sizes @ count - add(n)
+    left = count @ sizes**2 - 2 * add(n * m) + squares
     return Open(
         records=U,
-        links=(squares - U) / 2,
-        shares=less(count.sum(), labelled / m),
-        squares=squares,
-        parts=less(size @ count, m - (m - labelled) ** 2 / m),
-        whole=less(count.sum(), np.ones(len(m))),
-        singles=less(count[size == 1].sum(), m == 1),
-        begun=np.bincount(of, labelled < m, samples) > 0,
+        links=(left - U) / 2,
+        shares=count.sum() - add(n / m),
+        squares=left,
+        parts=sizes @ count - 2 * add(n) + add(n**2 / m, labelled**2 / size),
+        whole=count.sum() - add(1.0, np.ones(len(of))),
+        singles=count[sizes == 1].sum() - add(m == 1),
+        begun=add(n < m, labelled < size) > 0,
     )

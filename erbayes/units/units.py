@@ -134,7 +134,7 @@ class Units(Nearest, Pieces):
         return largest
 
     @cached_property
-    def _first(self) -> IntArray:
+    def first_pieces(self) -> IntArray:
         """First piece of each unit, (u + 1,)."""
         return np.searchsorted(self.unit, np.arange(len(self) + 1))
 
@@ -279,7 +279,7 @@ class Units(Nearest, Pieces):
 
 def list_pieces(units: Units, chosen: IntArray) -> tuple[IntArray, IntArray]:
     """Return the pieces of the units at positions, and where in `chosen` the unit of each is, (pieces,)."""
-    first, pieces = units._first[chosen], np.diff(units._first)[chosen]
+    first, pieces = units.first_pieces[chosen], np.diff(units.first_pieces)[chosen]
     stop = np.cumsum(pieces)
     piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
     return piece, np.repeat(np.arange(len(chosen)), pieces)
