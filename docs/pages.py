@@ -46,7 +46,7 @@ PAGES = [
             "gallery",
         )
     ),
-    *(HERE / f"{name}.md" for name in ("index", "intervals", "heavy-tails", "paper")),
+    *(HERE / f"{name}.md" for name in ("index", "heavy-tails", "paper")),
 ]
 """Pages that are run, each in a folder with the files of the example."""
 
