@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ._internal.arrays import BoolArray, IntArray, Seed, generator, label_components
+from ._internal.digits import Brief
 from ._internal.errors import DataError, head, need_object
 
 __all__ = [
@@ -37,8 +38,8 @@ RELEASE = "disamb_inventor_id_"
 """Beginning of the names of columns of PatentsView's predictions, before the date."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class People:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class People(Brief):
     """A prediction, a labelled sample, and the truth that a real case does not have.
 
     Attributes

@@ -83,9 +83,8 @@ def test_what_is_shown_is_a_copy():
     pd.testing.assert_frame_equal(table, before)
 
 
-def test_thresholds_have_the_digits_by_which_they_differ():
-    assert digits.tell_apart([1.5, 2.0, 2.0]) == 6
-    close = [0.99999991, 0.99999994, 1.0]
-    n = digits.tell_apart(close)
-    assert n == 8 and len({f"{x:.{n}g}" for x in close}) == 3 > len({f"{x:.{n - 1}g}" for x in close})
-    assert digits.tell_apart([0.1, np.nextafter(0.1, 1)]) == 17
+def test_each_threshold_is_written_with_the_digits_that_tell_it_from_its_neighbours():
+    values = [0.873102934, 1 - 1.05e-8, 1.0, np.nan, 0.1, np.nextafter(0.1, 1), -3.0]
+    texts = ["0.8731", "0.99999999", "1", "–", "0.1", "0.10000000000000002", "-3"]
+    assert digits.name_apart(values) == texts
+    assert digits.shown(pd.DataFrame({"threshold": values}))["threshold"].tolist() == texts

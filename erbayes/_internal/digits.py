@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -73,17 +75,56 @@ def round_to_error(value: float, uncertainty: float, shown: bool = False) -> str
     return f"{value:z.{places}f}" + (f"({uncertainty * 10**places:.0f})" if shown else "")
 
 
-def tell_apart(values: Iterable[float], least: int = 6) -> int:
-    """Return the number of significant digits, `least` or more, by which different values differ."""
-    different = set(values)
-    rounded = (len({f"{x:.{n}g}" for x in different}) for n in range(least, 17))
-    return next((n for n, left in enumerate(rounded, least) if left == len(different)), 17)
+def name_apart(values: Sequence[float]) -> list[str]:
+    """Return texts of numbers, each with as few digits, four or more, as tell it from all other numbers."""
+    numbers = np.asarray(values, dtype=float)
+    known = np.unique(numbers[~np.isnan(numbers)])
+    gaps = np.diff(known, prepend=-np.inf, append=np.inf)
+    names = dict[float, str]()
+    for x, room in zip(known.tolist(), np.minimum(gaps[:-1], gaps[1:]) / 2, strict=True):
+        rounded = (f"{x:.{n}g}" for n in range(4, 17))
+        names[x] = next((text for text in rounded if abs(float(text) - x) < room), repr(x))
+    return [names.get(x, NONE) for x in numbers.tolist()]
 
 
 def shorten_id(x: Any) -> str:
     """Return the text of an id on one short line, without characters that cannot be seen."""
     line = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def describe(value: Any) -> str:
+    """Return the name of a dataclass with its fields, long ones by their number of values."""
+    told = ", ".join(f"{name}={text}" for name, text in _describe_fields(value).items())
+    return f"{type(value).__name__}({told})"
+
+
+class Brief:
+    """A dataclass that prints as its fields (see `describe`), in notebooks as a small table."""
+
+    __slots__ = ()
+    __repr__ = describe
+
+    def _repr_html_(self) -> str:
+        return facts_to_html(type(self).__name__, _describe_fields(self))
+
+
+def _describe_fields(value: Any) -> dict[str, str]:
+    """Return the fields of a dataclass that are given, as text; none of another value."""
+
+    def write(x: Any) -> str:
+        if hasattr(x, "__len__") and not isinstance(x, str):
+            return f"{len(x):,} {'rows' if isinstance(x, pd.DataFrame) else 'values'}"
+        return str(getattr(x, "__name__", type(x).__name__) if callable(x) else getattr(x, "name", x))
+
+    values = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+    return {name: write(x) for name, x in values.items() if x is not None and x is not False}
+
+
+def facts_to_html(heading: str, facts: Mapping[str, str]) -> str:
+    """Return facts as a small table under a heading."""
+    rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in facts.items())
+    return f"{heading}<table>{''.join(rows)}</table>"
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -98,6 +139,8 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             columns[name] = [error(x, n) for x, n in zip(values, places, strict=True)]
         elif name in COUNTED:
             columns[name] = [format_number(x, 0) for x in values]
+        elif name == "threshold" and pd.api.types.is_float_dtype(table[name]):
+            columns[name] = name_apart(values)
         else:
             columns[name] = [format_number(x) for x in values]
     return pd.DataFrame(columns, index=table.index, dtype=object)

@@ -194,4 +194,5 @@ def need_object(value: Any, method: str, what: str) -> None:
     if isinstance(value, type):
         raise DataError(f"{value.__name__} is a class: pass an object of it, {value.__name__}(...)")
     if not hasattr(value, method):
-        raise DataError(f"{what}, not {value!r}")
+        said = repr(value)
+        raise DataError(f"{what}, not {said if len(said) < 80 else type(value).__name__}")

@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
-from .._internal.digits import tell_apart
+from .._internal.digits import name_apart
 from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
@@ -72,10 +72,9 @@ class Certificate:
 
     `threshold`, `lower`: the certified threshold, and the lower limit there; None if none is certified;
     `next`: the threshold at which the order stopped; None if it did not; `draws`: about how many further
-    draws would certify the next one, if their labels are like those there are; `digits`: significant digits
-    that tell thresholds apart; `skipped`, `effective`: if
-    none is certified, the threshold with most effective draws of those that have too few and an estimate of
-    `least` or more, and their number; None if there is none.
+    draws would certify the next one, if their labels are like those there are; `written`: the text of each
+    threshold; `skipped`, `effective`: if none is certified, the threshold with most effective draws of those
+    that have too few and an estimate of `least` or more, and their number; None if there is none.
     """
 
     metric: str
@@ -85,7 +84,7 @@ class Certificate:
     lower: float | None
     next: float | None
     draws: float | None
-    digits: int
+    written: Mapping[float, str]
     skipped: float | None = None
     effective: float | None = None
 
@@ -112,7 +111,7 @@ class Certificate:
         return said
 
     def _write(self, threshold: float | None) -> str:
-        return f"{threshold:.{self.digits}g}"
+        return "" if threshold is None else self.written[threshold]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -202,10 +201,10 @@ class Curve(Pictured):
         at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
         if passed > begin:
             best = at[passed - 1], limit[passed - 1], at[passed]
-            return Certificate(name, least, level, *best, draws, self.digits)
+            return Certificate(name, least, level, *best, draws, self.written)
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
-        return Certificate(name, least, level, None, None, at[passed], draws, self.digits, *skipped)
+        return Certificate(name, least, level, None, None, at[passed], draws, self.written, *skipped)
 
     def loss(self, false: float, missed: float, level: float = 0.95) -> pd.DataFrame:
         """Return the expected loss of each threshold, if a false and a missed link have these costs.
@@ -238,9 +237,10 @@ class Curve(Pictured):
         return pd.DataFrame(table)
 
     @property
-    def digits(self) -> int:
-        """Return the number of significant digits by which all thresholds differ."""
-        return tell_apart(self.thresholds.tolist())
+    def written(self) -> dict[float, str]:
+        """Return the text of each threshold, with as many digits as tell it from the others."""
+        at = self.thresholds.tolist()
+        return dict(zip(at, name_apart(at), strict=True))
 
     @property
     def _census(self) -> bool:

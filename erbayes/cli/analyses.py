@@ -134,14 +134,11 @@ class Engines(EngineOption):
         """Estimate metrics by the engine, or by several."""
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)
-        result, kind = _run_engine(self.name, sample, metrics), self.choose_kind(asked)
+        kind, seed = self.choose_kind(asked), arrays.draw_seed(SEED)
+        result: Any = named_engines.run_engine(self.name.value, sample, metrics, seed)
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
         return Result(table, self.name.value, alarms, result.sentence(inputs.level, kind), result)
-
-
-def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
-    return named_engines.run_engine(name.value, sample, metrics, arrays.draw_seed(SEED))
 
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
@@ -149,7 +146,8 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
     outcomes: dict[str, Any] = {}
     for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
         try:
-            outcomes[name.value] = _run_engine(name, sample, metrics)
+            seed = arrays.draw_seed(SEED)
+            outcomes[name.value] = named_engines.run_engine(name.value, sample, metrics, seed)
         except NotIdentified as why:
             outcomes[name.value] = why
     engines = eb.side_by_side(outcomes, metrics, level=level)

@@ -15,7 +15,7 @@ from .._internal.known_columns import find_known
 from .lazily import column_roles, files, ids, pages, pd, plans, readings, sources, tables
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
-from .remembered import Call, name_columns, read_attributes, read_named, said_of
+from .remembered import Call, name_columns, read_attributes, said_of
 
 
 class DesignName(Enum):
@@ -87,9 +87,8 @@ class Drawing:
             case DesignName.DISTINCT_ENTITIES:
                 return eb.design.DistinctEntities(files.draws, self.population)
             case DesignName.KNOWN_WEIGHTS:
-                return eb.design.KnownWeights(
-                    numbers(files.weights, "unit", "weight"), units, self.population
-                )
+                weights = numbers(files.weights, "unit", "weight")
+                return eb.design.KnownWeights(weights, units, self.population)
             case DesignName.STRATIFIED:
                 of_strata = numbers(files.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
@@ -108,7 +107,7 @@ def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
-    frame = read_named(path, 2)
+    frame = files.read_columns(path, 2, said_of(path, 2))
     key, value = frame.columns
     keys = ids.ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
@@ -182,7 +181,6 @@ class Planned:
         exists=True,
         file_okay=False,
     )
-
     more: int | None = option(
         "Further draws for the folder that is named as PREDICTION, which keeps its answers.", min=1
     )

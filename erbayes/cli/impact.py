@@ -100,8 +100,8 @@ def impact_command(
 
     How many customers are there really? How many with ten orders or more, what is the Gini, what are the
     top 100 worth? Each --statistic is computed from the clusters, and estimated for the true entities from
-    LABELS. The prediction itself helps: since its number is known, the
-    draws tell how far it is off. Files and designs are those of erbayes estimate.
+    LABELS. The prediction itself helps, since its number is known. Files and designs are those of erbayes
+    estimate.
 
     \b
     predicted         the number as computed from the clusters

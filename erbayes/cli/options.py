@@ -36,7 +36,6 @@ ORDER = [
 """Commands in the order of the work."""
 OUTPUTS = ("output", "picture", "problems")
 """Options that name a file to write."""
-COMPLETION = {"install_completion", "show_completion"}
 
 
 class Explained(TyperCommand):
@@ -86,24 +85,11 @@ class Explained(TyperCommand):
 
 
 class Shell(TyperGroup):
-    """The commands together. Help and version come without the library that checks values of options."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read arguments, without the options of completion if none is there: their None would be checked."""
-        if not any("completion" in argument for argument in args):
-            self.params = [option for option in self.params if option.name not in COMPLETION]
-        return super().parse_args(ctx, args)
+    """The commands together."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order of the work."""
         return sorted(self.commands, key=ORDER.index)
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return --help as not given, unless it is: None would be checked."""
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.default = False
-        return option
 
 
 def slug(option: Any) -> str:
@@ -191,8 +177,6 @@ PICTURES = "svg png pdf jpg jpeg webp eps tif tiff".split()
 """Endings of files of static pictures."""
 picture_option = partial(option, ends=PICTURES)
 """An option that names a picture to write."""
-
-
 file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)

@@ -330,18 +330,13 @@ class Picture:
     )
 
     def save(self, result: Any, level: float) -> None:
-        """Write the picture, if the option names a file."""
-        if self.picture is not None:
-            save_picture(result, self.picture, level)
-
-
-def save_picture(result: Any, path: Path, level: float) -> None:
-    """Write the picture of a result to a file, in HTML the one to explore."""
-    if path.suffix.lower() == ".html":
-        # a fixed id, so that the same result makes the same file
-        page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
-        files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
-    else:
-        figure = result.plot(level=level).get_figure(root=True)
-        with files.replacing(path) as new:
-            figure.savefig(new)
+        """Write the picture, if the option names a file, in HTML the one to explore."""
+        path = self.picture
+        if path is not None and path.suffix.lower() == ".html":
+            # a fixed id, so that the same result makes the same file
+            page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
+            files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
+        elif path is not None:
+            figure = result.plot(level=level).get_figure(root=True)
+            with files.replacing(path) as new:
+                figure.savefig(new)

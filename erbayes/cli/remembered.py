@@ -92,11 +92,6 @@ def said_of(path: Path, most: int) -> tuple[str, ...]:
     return said
 
 
-def read_named(path: Path, number: int) -> pd.DataFrame:
-    """Read a file of so many columns, or those that are named behind it."""
-    return files.read_columns(path, number, said_of(path, number))
-
-
 def read_attributes(
     path: Path, record: str | None, records: pd.Index | None = None, known: pd.Index | None = None
 ) -> pd.DataFrame:

@@ -73,7 +73,6 @@ from .printing import (
     count_read,
     find_cautions,
     render_csv,
-    save_picture,
 )
 from .remembered import PAIRS_CALL, TABLE, name_columns, read_attributes, remembered
 
@@ -243,7 +242,7 @@ def thresholds_command(
     sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in metrics]:
         best, number = curve.best("pairwise-f1", scored.level)["threshold"], len(curve.thresholds)
-        first, low, high = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
+        first, low, high = (curve.written[x] for x in (best[0], best.min(), best.max()))
         others = f"the other {number - 1} thresholds are worse"
         if len(best) > 1:
             others = f"{len(best)} of {number} thresholds, from {low} to {high}, cannot be told from the best"
@@ -262,8 +261,7 @@ def thresholds_command(
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]) -> pd.DataFrame:
     """Return a row per threshold, some of many, the `named` among them, and a column per metric."""
-    number = len(curve.thresholds)
-    wide = {"threshold": [f"{x:.{curve.digits}g}" for x in curve.thresholds]}
+    number, wide = len(curve.thresholds), {"threshold": [*curve.written.values()]}
     for metric in curve.metrics:
         rows = table[table["metric"] == metric.name]
         numbers = rows[["estimate", "lower", "upper"]]
@@ -432,7 +430,6 @@ def pairs_command(
     work = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     given = table.given()
     judged, alarms = _judge(work, answers, given)
-    if asked.picture is not None:
-        save_picture(judged, asked.picture, asked.level)
+    Picture(picture=asked.picture).save(judged, asked.level)
     read = count_edges(given) | {"pairs": len(judged.same)}
     printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))

@@ -18,6 +18,7 @@ import pandas as pd
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.digits import Brief
 from .._internal.errors import DataError, Remedy, need, need_object, number, refuse_cases, whole
 from ..metrics.columns import EXACT
 from ..units.units import Units
@@ -62,8 +63,8 @@ def WithRepeats(design: Any) -> Any:
     return replace(design, repeats=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FrozenWeights:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FrozenWeights(Brief):
     """The draws of a design with their weights on the prediction that was drawn from.
 
     They evaluate another prediction of the same records if the selection probability of an entity depends on
@@ -123,8 +124,8 @@ class FrozenWeights:
         return replace(expansion, unit=unit, order=order, unreached=never)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Responding:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Responding(Brief):
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
     The r_g resolved draws of a class are r_g draws from what the class holds, so that a unit counts once, by

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
+from .._internal.digits import Brief
 from .._internal.errors import DataError, NotIdentified, head, need, whole
 from ..metrics.columns import RECORDS, ClusterSum, pairs
 from ..units.units import KnownTotals, Units
@@ -69,8 +70,8 @@ def expand_rounds(
     return replace(found, unreached=make_unreached(undrawn, units)) if undrawn else found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UniformRecords(InOneRound):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class UniformRecords(Brief, InOneRound):
     """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
     A unit of N_c among N records counts once, however often it was drawn, with weight 1/π_c for its
@@ -148,8 +149,8 @@ class UniformRecords(InOneRound):
         return count_each(unit, weight, fpc=theta, absolute=records is not None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctEntities:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DistinctEntities(Brief):
     """The distinct units of records drawn uniformly with replacement, if nobody noted the repeats.
 
     Numbers are those of `UniformRecords`, whose bootstraps and bets need the repeats.
@@ -197,8 +198,8 @@ class DistinctEntities:
         return count_once(np.arange(len(units)), [Round(self.draws, size / records)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByPredictedSize(InOneRound):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByPredictedSize(Brief, InOneRound):
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
     The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
+from .._internal.digits import Brief
 from .._internal.errors import DataError, refuse_cases
 from ..units.clustering import Clustering, list_all_records
 from ..units.ids import as_index, ids, look_up
@@ -21,8 +22,8 @@ from .draws import DrawnUnits, Round, count_each
 from .records import InOneRound, expand_rounds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownSelection(InOneRound):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnownSelection(Brief, InOneRound):
     """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
 
     A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as
@@ -66,8 +67,8 @@ class KnownSelection(InOneRound):
         return Round(draws, p, never=self.never)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedRecords:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WeightedRecords(Brief):
     """Records drawn with known probabilities, each of which leads to its unit ([B22] lemma 1).
 
     If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
@@ -172,8 +173,8 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pooled:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pooled(Brief):
     """Independent draws of several parts, such as strata of records or rounds, pooled.
 
     A unit may be drawn in every part. It counts once, with weight 1/π_c, π_c = 1 - Π_t (1 - p_c^(t))^n_t, for

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
+from .._internal.digits import describe, facts_to_html
 from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
@@ -108,7 +108,7 @@ class Sample(Pictured):
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
         facts = {
-            "design": _describe_design(self.design),
+            "design": describe(self.design),
             "draws": f"{len(self):,}",
             "labelled units": f"{len(units):,} {kind}",
             "labelled records": f"{int(units.n.sum()):,}",
@@ -126,8 +126,7 @@ class Sample(Pictured):
         return facts
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
-        return f"Sample<table>{''.join(rows)}</table>"
+        return facts_to_html("Sample", self.facts())
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """Return the contribution of each row of draws to each total, weight times column, (k, c)."""
@@ -273,20 +272,3 @@ def need_labels_and_design(labels: Any, design: Design | None, call: str) -> Des
             "UniformRecords(drawn) if records were drawn at random"
         )
     return design
-
-
-def _describe_design(design: Any) -> str:
-    """Return the name of a design with its parameters, long ones by their number of values."""
-
-    def shown(value: Any) -> str:
-        if callable(value):
-            return str(getattr(value, "__name__", type(value).__name__))
-        if isinstance(value, ClusterSum):
-            return value.name
-        return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
-
-    values = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
-    parameters = ", ".join(
-        f"{name}={shown(value)}" for name, value in values.items() if value is not None and value is not False
-    )
-    return f"{type(design).__name__}({parameters})"

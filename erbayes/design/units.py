@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
+from .._internal.digits import Brief
 from .._internal.errors import DataError, head, member, need_object, number, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.units import Units
@@ -27,8 +28,8 @@ from .checks import (
 from .draws import DrawnUnits, count_each, count_fixed, count_independent
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UniformClusters:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class UniformClusters(Brief):
     """Units drawn uniformly: entities, blocks or predicted clusters.
 
     Each of n draws from T units has weight T/n, or 1/n if T is not known ([B22]).
@@ -81,8 +82,8 @@ class UniformClusters:
         return count_each(unit, weight, fpc=find_theta(n, self.population), absolute=known)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stratified:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stratified(Brief):
     """Units drawn uniformly without replacement within strata.
 
     Parameters
@@ -154,8 +155,8 @@ class Stratified:
         return np.array([population[h] for h in names])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BySize:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BySize(Brief):
     """Units drawn with replacement, with a probability that is a known function of their size.
 
     Parameters
@@ -202,8 +203,8 @@ class BySize:
         return count_each(unit, weight, absolute=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownWeights:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnownWeights(Brief):
     """Units drawn with known probabilities, to whose inverse weights are proportional.
 
     With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
@@ -242,8 +243,8 @@ class KnownWeights:
         return count_each(unit, weights[unit], fpc=theta, absolute=self.absolute)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownInclusion:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnownInclusion(Brief):
     """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
 
     A unit has weight 1/π_c. For a fixed number of units the variance is that of Hartley and Rao (1962), for

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..._internal import remedies
 from ..._internal.arrays import BoolArray
+from ..._internal.digits import Brief
 from ..._internal.errors import (
     PACKAGE,
     Alarm,
@@ -76,8 +77,8 @@ NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 """The members of draws that are read without them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordDraws:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RecordDraws(Brief):
     """Records drawn from a prediction, to be labelled.
 
     Attributes
