@@ -194,6 +194,7 @@ NEEDS_NONE = {
     "labelling.MANY": "a limit of display: a note, and no number",
     "labelling_tasks.SHUFFLED": "a stream of random numbers",
     "labelling_tasks.STRANGERS": "a stream of random numbers",
+    "links.FIRST": "a limit of work: all rows are asked after these",
     "links.HEAD": "a limit of work: all rows are asked after these",
     "measures.Z": "a quantile of the normal distribution",
     "outside_json.LARGEST": "a limit of memory: a test sets a smaller one",

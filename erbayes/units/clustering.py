@@ -17,6 +17,7 @@ from .._internal.tables import need_table
 from .columns import read_prediction, read_records
 from .ids import (
     are_listed,
+    are_unique,
     as_index,
     find_nulls,
     ids,
@@ -37,17 +38,6 @@ BLANK = Remedy(
 """What to do about records without a cluster."""
 UNLABELLED = Remedy("label these records, or leave out their entities whole")
 """What to do about labelled records without an entity, of which nobody knows whether it is their own."""
-
-
-def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:
-    """Return the code of each id, in order of first appearance, and the distinct ids."""
-    index = as_index(values)
-    if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
-        codes, used = pd.factorize(index.codes)
-        distinct = index.categories[used]
-    else:
-        codes, distinct = pd.factorize(ids(index, what, any_id=True))
-    return codes.astype(np.int64), ids(pd.Index(distinct), what, any_id=any_id)
 
 
 def refuse_nulls(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
@@ -215,7 +205,7 @@ class Clustering:
             if reading.repeats:
                 raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)
-        if not (records := ids(record, f"record ids of the {what}", any_id=any_id)).is_unique:
+        if not are_unique(records := ids(record, f"record ids of the {what}", any_id=any_id)):
             raise explain_repeats(pd.Series(records), pd.Series(cluster), what)
         return cls._code(records, cluster, what, any_id)
 
@@ -254,14 +244,20 @@ class Clustering:
                 f"{said} {int(np.argmax(blank)) + 1:,} of the data",
                 UNLABELLED if what.endswith("labels") else BLANK,
             )
-        codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
-        clustering = cls(records, codes, clusters)
+        index, said = as_index(cluster), f"cluster ids of the {what}"
+        if isinstance(index, pd.CategoricalIndex):
+            codes, used = pd.factorize(index.codes)
+            distinct = index.categories[used]
+        else:
+            codes, distinct = pd.factorize(ids(index, said, any_id=True))
+        clusters = ids(pd.Index(distinct), said, any_id=any_id)
+        clustering = cls(records, codes.astype(np.int64), clusters)
         if not any_id:
             _refuse_unclustered(clustering, what)
             refuse_lost_digits(records, f"record ids of the {what}")
-            refuse_lost_digits(clusters, f"cluster ids of the {what}")
-            refuse_blanks(clusters, f"cluster ids of the {what}", records)
-            refuse_word_for_none(clusters, clustering.sizes, records, f"cluster ids of the {what}")
+            refuse_lost_digits(clusters, said)
+            refuse_blanks(clusters, said, records)
+            refuse_word_for_none(clusters, clustering.sizes, records, said)
         return clustering
 
     @classmethod
@@ -347,7 +343,7 @@ class Clustering:
         found = ids([id for group in each for id in group], f"record ids of the {what}", any_id=any_id)
         heads = [group[0] if group else None for group in each] if named is None else list(named)
         cluster = [name for name, group in zip(heads, each, strict=True) for _ in group]
-        if not found.is_unique:
+        if not are_unique(found):
             raise explain_repeats(pd.Series(found), pd.Series(cluster), what, named=True)
         alone = found[:0]
         if records is not None:

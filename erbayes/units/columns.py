@@ -21,7 +21,7 @@ from .._internal import remedies
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JUDGED, NAMES, find_known, plain
 from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
-from .ids import are_listed, as_index, ids, kind
+from .ids import are_listed, are_unique, as_index, ids, kind
 from .links import FEW, HALF, ColumnFacts, LinkReader, split_lists
 from .reading import (
     ColumnPair,
@@ -127,7 +127,7 @@ def read_records(
     table = to_frame(records)
     chosen = find_record(table, near, what, record)
     key, sources = table[chosen], find_known(table.columns, "source")
-    if sources and chosen not in sources and not pd.Index(key).is_unique:
+    if sources and chosen not in sources and not are_unique(key):
         if not table.duplicated([sources[0], chosen]).any():
             key = join_source(table[sources[0]], key)
     return ids(key, what).rename(chosen)
@@ -267,8 +267,8 @@ def _leave_out(e: ColumnFacts, free: list[Any], named: Sequence[Any]) -> list[An
         lambda c: said.links is not False and _measures(e, c),
     ]
     for speaks_against in evidence:
-        rest = [c for c in free if c == said.record or not speaks_against(c)]
-        free = rest if len(free) > 2 <= len(rest) else free
+        rest = [c for c in free if c == said.record or not speaks_against(c)] if len(free) > 2 else free
+        free = rest if len(rest) >= 2 else free
     groups = [c for c in free if not e.is_unique(c)] if len(free) > 2 else []
     if len(groups) == 1 and (e.near or named or said.record is not None):
         # other keys of rows are no clusters

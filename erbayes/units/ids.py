@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -87,12 +88,20 @@ def ids(values: Any, what: str, *, any_id: bool = False) -> pd.Index:
     return index
 
 
+def are_unique(values: pd.Series | pd.Index) -> bool:
+    """Return whether each value occurs once, and none is missing."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        numbers = np.sort(values.to_numpy())  # which is quicker than a table of hashes
+        return bool((numbers[1:] != numbers[:-1]).all())
+    return len(pd.unique(values.array)) == len(values) and bool(values.notna().all())
+
+
 def _refuse_rounded(index: pd.Index, what: str) -> None:
     """Refuse texts such as 1.00001E+11."""
     with suppress(UnicodeEncodeError):  # half of a surrogate pair, which no spreadsheet writes
         texts = pa.array(index).cast(pa.large_string())
-        # a look for plain text first, since a pattern takes ten times as long
-        if pc.any(pc.match_substring(texts, "E+", ignore_case=True)).as_py():
+        # a look for one sign first, since a pattern takes ten times as long
+        if pc.any(pc.match_substring(texts, "+")).as_py():
             rounded = index[np.asarray(pc.match_substring_regex(texts, ROUNDED))]
             said = f"{what}: {{n}} of {len(index):,} are numbers that a spreadsheet rounded, such as"
             refuse_cases(rounded, said, ": export them as text", remedies.ANY_ID)
@@ -252,10 +261,12 @@ def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index,
     if np.count_nonzero(sizes == sizes[largest]) > 1:
         return
     word = str(clusters[largest])
+    if re.search("[0-9]", word):
+        return
     with suppress(UnicodeEncodeError):
         texts = pa.array(clusters).cast(pa.large_string())
-        digits = np.asarray(pc.match_substring_regex(texts, r"\d"))
-        if not digits[largest] and digits.sum() == len(digits) - 1 and word not in records:
+        digits = np.asarray(pc.match_substring_regex(texts, "[0-9]"))
+        if digits.sum() == len(digits) - 1 and word not in records:
             raise DataError(
                 f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a "
                 "number: is it a word for records without a match?",

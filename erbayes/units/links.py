@@ -15,25 +15,17 @@ from .._internal import remedies
 from .._internal.arrays import BoolArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import DISTANCE, JOIN, JUDGED, NAMES, PLAIN, RIVAL, find_known, plain
-from .ids import are_listed, kind
+from .ids import are_listed, are_unique, kind
 from .reading import SWEEP, ColumnPair, Named, Near, Reading, find_readable, pair_columns, read_numbers
 
 HALF = 0.5
 """Share of the other file's ids that a column of records has; of its own, if that file has all records."""
-HEAD = 1000
-"""Rows that may refute what a column has, before all rows are asked."""
+HEAD, FIRST = 1000, 10_000
+"""Rows that may refute what a column has, and that all of its values differ, before all rows are asked."""
 WORDS = 6
 """Words up to which a column beside links may have answers."""
 FEW_ROWS = 5
 """Rows from which numbers 1, 2, 3 and so on count them."""
-
-
-def _list_distinct(column: pd.Series) -> Any:
-    """Return the distinct values of a column, without missing ones; integers that rise are all different."""
-    values = column.to_numpy() if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" else None
-    if values is not None and (values[1:] > values[:-1]).all():
-        return pd.Index(values)
-    return pd.Index(column.dropna().unique())
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +59,17 @@ class ColumnFacts:
 
     def distinct(self, column: Any) -> pd.Index:
         """Return the distinct values of a column, without missing ones."""
-        values: pd.Index = self._once("distinct", column, _list_distinct)
+        values: pd.Index = self._once("distinct", column, lambda x: pd.Index(x.dropna().unique()))
         return values
 
     def is_unique(self, column: Any) -> bool:
-        """Return whether each value occurs once, and none is missing."""
-        return len(self.distinct(column)) == len(self.table)
+        """Return whether each value occurs once, and none is missing; a few rows refute most columns."""
+        alone: bool = self._once("unique", column, lambda x: are_unique(x.head(FIRST)) and are_unique(x))
+        return alone
 
     def is_constant(self, column: Any) -> bool:
         """Return whether all rows have one value."""
-        return len(self.distinct(column)) == 1
+        return self.table[column].head(HEAD).nunique() < 2 and len(self.distinct(column)) == 1
 
     def numbers(self, column: Any) -> pd.Series | None:
         """Return a column as numbers, None if it has others; a few rows refute most columns."""
@@ -138,10 +131,10 @@ class ColumnFacts:
 
     def _share(self, column: Any, ids: pd.Index) -> float:
         """Return which share of the other file's ids a column has; of its own, if the file has all."""
-        one, among = self.distinct(column), ids
-        if not (self.near and self.near.whole):
-            one, among = among, one
-        return float(are_listed(one, among).mean()) if len(one) else 0.0
+        if self.near and self.near.whole:
+            return float(are_listed(self.distinct(column), ids).mean()) if len(self.table) else 0.0
+        x = self.table[column]  # in which few are looked for, without all of its distinct values
+        return float(x[are_listed(pd.Index(x), ids)].nunique() / len(ids))
 
     @cached_property
     def sources(self) -> list[Any]:
@@ -388,9 +381,9 @@ class LinkReader:
 
 def split_lists(e: ColumnFacts, cells: Any, records: Any) -> list[list[str]]:
     """Return the ids of each cell if cells list ids of another column's records."""
-    ids, column = e.distinct(records), e.table[cells]
+    column = e.table[cells]
     some = [x for x in column.head(HEAD) if isinstance(x, str) and PARTS.search(x.strip())]
-    if not some or kind(ids) != "string" or pd.Index(some).isin(ids).any():
+    if not some or kind(ids := e.distinct(records)) != "string" or pd.Index(some).isin(ids).any():
         return []
     parts = pd.Index([part for x in some for part in PARTS.split(x.strip())])
     if parts.isin(ids).mean() < HALF:
