@@ -236,18 +236,19 @@ def test_every_part_has_its_weight():
 
 
 def test_priors_of_the_example_and_its_sample():
-    """The calls of the guide, and what it says of them: no conflict but a small one, of retention with recall."""
+    """The calls of the guide, and what it says of them: recall is at ArviZ's limit, by retention alone."""
     case = datasets.people()
     sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
     fit = bayes.fast(sample, draws=10_000, rng=2)
     first = [f"metrics[{name}]" for name in (P.name, R.name, m.pairwise_f1.name)]
-    told = az.psense_summary(fit.tree, var_names=["metrics"]).diagnosis[first]
-    assert told.tolist() == ["✓", "potential prior-data conflict", "✓"]
-    for part in PARTS:
-        of_part = az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part])
-        high = of_part.prior[first] > 0.05
-        assert high.tolist() == [False, part == "retention", False]
-    assert fit.table(metrics=R).prior_shift.item() < 0.25
+    told = az.psense_summary(fit.tree, var_names=["metrics"])
+    assert told.diagnosis[first].tolist() == ["✓", "✓", "✓"] and told.prior[first].idxmax() == first[1]
+    of_recall = {
+        part: az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part]).prior[first[1]]
+        for part in PARTS
+    }
+    assert 0.03 < of_recall.pop("retention") < 0.06 and max(of_recall.values()) < 0.02
+    assert fit.table(metrics=R).prior_shift.item() < 0.15
 
 
 # Likelihood and predictions

@@ -23,9 +23,9 @@ REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
 SMOOTHING = 0.4
 """Standard deviation of the kernel that smooths histograms of predicted sizes, in doublings."""
-ROUGH = np.array([2.0, 0.3, *RANK * [0.5]])
+ROUGH = np.array([2.0, 0.6, *RANK * [0.5]])
 """Prior standard deviations of level, slope and tilt of the curve around which mates vary, as of `Mates`."""
-PSEUDO = 0.1
+PSEUDO = 0.5
 """Added to either variance of the dispersion of mates, so that a few pieces do not settle it."""
 MOST_NOISE = 0.95
 """Largest dispersion between clusters of one size, whose share of right pairs then has a density."""

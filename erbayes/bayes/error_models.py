@@ -250,11 +250,11 @@ class Mates:
     --------
     >>> from erbayes.bayes import Mates
     >>> Mates(all_right=0.2).slope
-    StudentTPrior(mean=0.0, scale=0.3)
+    StudentTPrior(mean=0.0, scale=0.6)
     """
 
     level: Prior = NormalPrior(2.0, 2.0)
-    slope: Prior = StudentTPrior(0.0, 0.3)
+    slope: Prior = StudentTPrior(0.0, 0.6)
     amplitude: float = 0.5
     all_right: float = 0.01
 
