@@ -171,7 +171,7 @@ def draw(rows: Rows, path: Path) -> None:
     from matplotlib import pyplot
     from PIL import Image
 
-    figure, ax = pyplot.subplots(figsize=(6.4, 0.75 + 0.28 * (len(rows) - 1)), layout="constrained")
+    figure, ax = pyplot.subplots(figsize=(4.8, 0.75 + 0.28 * (len(rows) - 1)), layout="constrained")
     shown = {name: ends for name, ends in rows.items() if name != "truth"}
     for at, (x, low, high) in enumerate(shown.values()):
         ax.errorbar(x, at, xerr=[[x - low], [high - x]], fmt="o", color="black", capsize=4)

@@ -982,7 +982,7 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ("e.csv --edges", "is each row a link, or is 'p' a score or an answer?; say which, with the least score"),
+        ("e.csv --edges", "is each row a link, or is 'p' a score or an answer? Say which, with the least score"),
         ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
         ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
         ("w.csv --edges --records ids.csv --score p --threshold 0.5", "scores 'p' must be numbers, not such as 'match', 'no'"),
@@ -994,7 +994,7 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
         ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
         ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', and it is not clear which is the cluster; 'p' looks like"),
         ("w.csv", "(FILE:RECORD,CLUSTER); if rows are links between records: Clustering.from_pairs(table) (FILE --edges)"),
-        ("half.csv --missing error", "choose a policy to go on "),
+        ("half.csv --missing error", "hoose a policy to go on "),
     ],
 )  # fmt: skip
 def test_what_a_file_does_not_say_must_be_said(folder, args, message):

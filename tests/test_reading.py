@@ -154,7 +154,7 @@ def test_readings(text, named, clusters):
         (
             "id1,id2,urteil a,b,gleich b,c,anders",
             {},
-            "say which word is a link: table.table.'urteil'. == 'gleich'",
+            "ay which word is a link: table.table.'urteil'. == 'gleich'",
         ),
         (
             "id_l,id_r,land a,b,v b,c,w d,e,x f,g,y h,i,z j,k,u",
@@ -210,7 +210,7 @@ def test_readings(text, named, clusters):
         (
             "z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0",
             {},
-            "2 of 4 rows say no in 'z_isMatch': are they in their clusters.; if they are: table",
+            "2 of 4 rows say no in 'z_isMatch': are they in their clusters. If they are: table",
         ),
         (
             "id_l,id_r,edit_dist a,b,.1 b,c,.9",

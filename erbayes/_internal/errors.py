@@ -29,8 +29,10 @@ class Remedy:
 
 
 def _end(what: str, remedies: Sequence[Remedy]) -> str:
-    """Return a message with its remedies."""
-    return "; ".join([what, *(remedy.value for remedy in remedies)])
+    """Return a message with its remedies, which begin a sentence after a question."""
+    told = "; ".join(remedy.value for remedy in remedies)
+    asks = what.endswith("?") and told
+    return f"{what} {told[0].upper()}{told[1:]}" if asks else f"{what}; {told}" if told else what
 
 
 class DataError(ValueError):

@@ -276,9 +276,8 @@ class Shown:
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
-        if self.attributes is None:
-            return shown
-        attributes = self._read_attributes(record, ids.as_index(shown["record"].unique()), prediction)
+        known = ids.as_index(shown["record"].unique())
+        attributes = None if self.attributes is None else self._read_attributes(record, known, prediction)
         if attributes is None:
             return shown
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)

@@ -128,8 +128,7 @@ def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
         if ids:
             said = "they stay as they are for programs, so that no spreadsheet program should open the file"
         message(f"note: {len(formulas):,} cells begin like a formula, such as {formulas[0]!r}: {said}")
-    safe = table if ids else safe
-    text: str = safe.to_csv(index=False)
+    text: str = (table if ids else safe).to_csv(index=False)
     return text
 
 

@@ -235,7 +235,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
     raised = tuple(alarms(sample, metrics))
     for fault in (alarm for alarm in raised if alarm.grade is Grade.FAULT):
-        reason = f"the sample has a fault: {fault.what}"
+        reason = f"the sample has a fault: {fault.what.removesuffix('.')}"
         answers = [
             one
             if one.verdict is Verdict.FAILS
