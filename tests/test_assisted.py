@@ -658,7 +658,7 @@ def test_a_metric_without_help_is_the_default():
     np.testing.assert_array_equal(found.cov, plain.cov)
     np.testing.assert_allclose(found.interval(), plain.interval())
     table = found.table()
-    assert table["note"].tolist() == list(found.unassisted) and table["correlation"].isna().all()
+    assert table["note"].tolist() == list(found.unassisted)
 
 
 def test_the_prediction_itself_is_named():
@@ -707,12 +707,11 @@ def test_the_table_tells_the_gain():
         "level",
         "kind",
         "lambda",
-        "correlation",
         "equivalent_labels",
     ]
     assert list(table.columns) == [*heads, "unreached_share"]
     np.testing.assert_allclose(table["equivalent_labels"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
-    assert (table["equivalent_labels"] > [300, 100]).all() and (table["correlation"] > 0.9).all()
+    assert (table["equivalent_labels"] > [300, 100]).all()
     one = found.part([1])
     assert one.names == ("pairwise-recall",) and one.table().equals(table.iloc[[1]])
 

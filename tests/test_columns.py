@@ -157,7 +157,7 @@ COLUMNS = {
     "Against": "population plan n estimator metric failures pairs bias bias_mcse rmse rmse_mcse se_ratio se_ratio_mcse "
     "coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width width_mcse "
     "interval_score interval_score_mcse",
-    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
+    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda equivalent_labels unreached_share",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
     "Check": "minimum estimate lower upper level kind verdict further",
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind",
@@ -230,7 +230,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "Comparison.differences": (lambda: make_pair().differences(), "difference metric estimate se df lower upper level kind"),
     "Comparison.levels": (lambda: make_pair().levels(), "prediction metric estimate se df lower upper level kind"),
     "Curve.best": (lambda: make_curve().best(P), "metric threshold estimate se df lower upper n_eff level kind"),
-    "Curve.loss": (lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1), "threshold loss lower upper best regret"),
     "Grouping.table": (make_groups, "records pieces units"),
     "LabelledPairs.bands": (lambda: make_pairs(eb.pairs.estimate).bands(), "band pairs labelled right cannot_tell share lower upper"),
     "Labels.agreement": (lambda: make_labels().agreement(), "annotators tasks share estimate lower upper"),

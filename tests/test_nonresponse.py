@@ -407,6 +407,36 @@ def test_the_worst_draws_of_links_are_like_wrong_ones_if_there_are_five(wrong):
         assert wanted == "holds" or "undecided draws, 2.4% of all, decide" in answer.reasons[0]
 
 
+def test_groups_and_own_numbers_have_both_cases_and_the_fault():
+    _, _, _, adjusted = sampled(np.random.default_rng(8), n=500)
+    metrics = [P, m.b3_recall, m.entities]
+    wanted = eb.estimate(adjusted, metrics=metrics).table()[["worst", "best"]]
+    everyone = pd.Series("all", PEOPLE.true.index)
+    of_all = eb.by_domain(adjusted, everyone, metrics, prediction=PEOPLE.pred)
+    np.testing.assert_array_equal(of_all.table()[["worst", "best"]], wanted)
+    halves = eb.by_domain(adjusted, {i: "ab"[i % 2] for i in PEOPLE.true.index}, metrics)
+    shown = halves.table()
+    assert (shown["worst"] < shown["lower"])[shown["metric"] != "entities"].all()
+    assert (shown["best"] > shown["upper"])[shown["metric"] != "entities"].all()
+    few = eb.by_domain(adjusted, {i: i == 5 for i in PEOPLE.true.index}, metrics, fewest=1000).table()
+    assert few[["lower", "worst", "best"]].isna().all(axis=None)
+    (said,) = (a for a in halves.alarms() if "draws are undecided" in a)
+    assert said.grade.value == "fault"
+
+    own = eb.analysis.impact.impact_of(adjusted, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"])
+    ends = {}
+    for odds in (np.inf, 0.0):
+        sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
+        fit = eb.analysis.impact.impact_of(sample, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"]).fit
+        ends[odds] = fit.interval()
+    every = np.stack([*ends.values(), own.fit.interval()])
+    table = own.table()
+    outer = np.stack([every[..., 0].min(axis=0), every[..., 1].max(axis=0)], axis=-1)
+    np.testing.assert_allclose(np.sort(table[["worst", "best"]]), outer, rtol=1e-12)
+    assert f"({eb._internal.digits.format_number(outer[1, 0])} to" in own.sentences()[1]
+    assert said in own.sentences()
+
+
 def worst_of(sample):
     return eb.Sample(sample.units, replace(sample.design, odds=np.inf))
 

@@ -115,7 +115,7 @@ def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     sample, every = sample_of(TRUTH, RECORDS[:150]), sample_of(TRUTH, RECORDS)
     found, plain = two_phases.TwoPhase(every)(sample, PR), engine.Taylor()(sample, PR)
     whole = engine.Taylor()(every, PR)
-    assert (found.weights > 0.9).all() and (found.correlation > 0.999).all()
+    assert (found.weights > 0.9).all()
     np.testing.assert_allclose(found.mean, plain.mean + found.weights * (whole.mean - plain.mean), rtol=1e-12)
     both = zip(plain.unseen.reach, fit_sample(sample, PR).effects.T, strict=True)
     pseudo = [wholly_wrong(extremes, effect) for extremes, effect in both]
@@ -266,7 +266,7 @@ def test_the_door_reports_and_pictures_take_them():
     one = two_phases.TwoPhase(as_drawn(CHEAP, RECORDS))
     sample = as_drawn(TRUTH, RECORDS[:150])
     pd.testing.assert_frame_equal(found.table(), one(sample, PR).table())
-    assert {"lambda", "correlation", "equivalent_labels"} <= set(found.table())
+    assert {"lambda", "equivalent_labels"} <= set(found.table())
     assert "<th>two phases</th>" in report(sample, PR, engines={"two phases": one})
     plots.draw_forest(found, ax=Figure().subplots())
 

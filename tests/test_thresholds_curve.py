@@ -3,7 +3,6 @@
 import re
 import sqlite3
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -524,68 +523,6 @@ def test_a_curve_is_drawn_with_its_bands():
     band = ax.collections[1].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(table.upper.max())
     assert isinstance(curve, Curve)
-
-
-def drawn_curve(P, R, predicted):
-    """A curve from draws of precision and recall, (K, draws), with known numbers of predicted links."""
-    samples = tuple(SimpleNamespace(known=lambda total, n=n: float(n)) for n in predicted)
-    K, names = len(P), ("pairwise-precision", "pairwise-recall")
-    values = np.stack([P, R], axis=-1).transpose(1, 0, 2).reshape(len(P[0]), -1)[None]
-    joint = eb.metrics.Estimates.of_draws(names * K, values, ((0.0, 1.0),) * 2 * K)
-    metrics = (eb.metrics.pairwise_precision, eb.metrics.pairwise_recall)
-    return Curve(np.arange(K)[::-1] + 0.5, metrics, joint, samples, np.full((K, 2), 99.0))
-
-
-def test_the_loss_of_each_threshold_by_a_loop_over_draws():
-    rng = np.random.default_rng(5)
-    P, R = rng.uniform(0.5, 1, (3, 40)), rng.uniform(0.3, 1, (3, 40))
-    predicted = [100, 150, 220]
-    table = drawn_curve(P, R, predicted).loss(2.0, 3.0, level=0.8)
-    losses = np.empty((40, 3))
-    for d in range(40):
-        true = sorted(predicted[k] * P[k, d] / R[k, d] for k in range(3))[1]
-        for k in range(3):
-            losses[d, k] = 2 * predicted[k] * (1 - P[k, d]) + 3 * true * (1 - R[k, d])
-    np.testing.assert_allclose(table.loss, losses.mean(axis=0))
-    np.testing.assert_allclose(table.lower, np.quantile(losses, 0.1, axis=0))
-    np.testing.assert_allclose(table.best, np.bincount(losses.argmin(axis=1), minlength=3) / 40)
-    np.testing.assert_allclose(table.regret, (losses - losses.min(axis=1, keepdims=True)).mean(axis=0))
-    assert table.threshold.tolist() == [2.5, 1.5, 0.5] and table.best.sum() == pytest.approx(1)
-
-
-def test_equal_losses_share_the_probability_and_no_link_found_is_no_division():
-    table = drawn_curve(np.ones((2, 10)), np.array([[1.0] * 10, [0.0] * 10]), [5, 0]).loss(1, 0)
-    assert table.best.tolist() == [0.5, 0.5] and table.loss.tolist() == [0, 0]
-
-
-def test_a_loss_needs_draws_costs_and_both_metrics():
-    with pytest.raises(eb.DataError, match="an expected loss needs posterior draws"):
-        curve_of().loss(1, 1)
-    with pytest.raises(eb.DataError, match="a cost must be 0 or more"):
-        curve_of().loss(-1, 1)
-    one = curve_of(metrics="pairwise-recall", engine=Resampled(replicates=200), rng=1)
-    with pytest.raises(eb.DataError, match="the curve has pairwise-recall, not pairwise-precision"):
-        one.loss(1, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")  # of sizes at one threshold, with this seed
-def test_the_size_model_tells_the_probability_of_each_threshold_to_be_best():
-    bayes = pytest.importorskip("erbayes.bayes")
-    curve = curve_of(
-        [3.0, 1.0, -1.0], ["pairwise-precision", "pairwise-recall"], engine=bayes.Modelled(), rng=1
-    )
-    strict, loose = curve.loss(100, 1), curve.loss(1, 100)
-    assert strict.loc[strict.best.idxmax(), "threshold"] > loose.loc[loose.best.idxmax(), "threshold"]
-    truth = []
-    for t in (3.0, 1.0, -1.0):
-        units = eb.measure(clustering(t), TRUTH)
-        of = eb.metrics.columns
-        columns = (of.COMMON_LINKS, of.TRUE_LINKS, of.PREDICTED_LINKS)
-        common, true, predicted = (units.column(c).sum() for c in columns)
-        truth.append(predicted - common + true - common)
-    table = curve.loss(1, 1, level=0.99)
-    assert ((table.lower <= truth) & (truth <= table.upper)).all()
 
 
 def test_thresholds_close_to_1_are_told_apart_in_words():

@@ -17,15 +17,18 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
+from ..design.changes import find_responding
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.closed_form import improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
+from ..engine.diagnostics import warn_undecided
+from ..engine.undecided import estimate_by_odds
 from ..large import scan
 from ..large.sources import Source, lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
-from ..metrics.estimates import Estimates
+from ..metrics.estimates import Cases, Estimates
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.tables import Pictured, reason_column
@@ -99,7 +102,7 @@ class Impact(Pictured):
         statistic has no estimate.
         """
         table = pd.DataFrame({"predicted": self.predicted}, index=pd.Index(self.fit.names, name="statistic"))
-        columns = ["estimate", "se", "lower", "upper"]
+        columns = ["estimate", "se", "lower", "upper", *["worst", "best"] * (self.fit.cases is not None)]
         table[columns] = self.fit.table(level, kind)[columns].to_numpy()
         table["difference"] = table["predicted"] - table["estimate"]
         table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
@@ -111,7 +114,11 @@ class Impact(Pictured):
 
     def sentences(self, level: float = 0.95) -> list[str]:
         """Return a sentence about each statistic, which a reader without statistics understands."""
-        return [*(_describe(row) for _, row in self.table(level).reset_index().iterrows()), *self.notes]
+        table = self.table(level).reset_index()
+        if self.fit.cases is not None and self.fit.cases.decide:  # what is quoted is the range of both cases
+            table[["lower", "upper"]] = np.sort(table[["worst", "best"]])
+            table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
+        return [*(_describe(row) for _, row in table.iterrows()), *self.notes]
 
 
 def _describe(row: pd.Series) -> str:
@@ -245,6 +252,17 @@ class FittedStatistics:
 
 def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
     """Estimate statistics of the true entities from a sample and their values by the prediction."""
+    found, design = _correct_by_clusters(sample, fitted, featured), find_responding(sample.design)
+    if design is None or design.odds != 1:
+        return found
+    wrong, right = estimate_by_odds(sample, lambda one: _correct_by_clusters(one, fitted, featured).fit)
+    cases = Cases.of(wrong, right, design.unresolved)
+    notes = (*found.notes, *warn_undecided(sample))
+    return replace(found, fit=replace(found.fit, cases=cases), notes=notes)
+
+
+def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
+    """Estimate statistics, each of which its error in the predicted clusters corrects."""
     sample.expansion.need_reached(ENTITIES)
     variance = sample.expansion
     entities, clusters = _take_sides(sample, featured)

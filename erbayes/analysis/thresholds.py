@@ -31,15 +31,12 @@ from ..engine.contract import estimate_paired, need_paired
 from ..engine.named import EngineLike, find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
-from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     Metric,
     MetricLike,
     b3_recall,
     pairwise_f1,
-    pairwise_precision,
-    pairwise_recall,
     resolve_metrics,
 )
 from ..metrics.estimates import EMPTY, Estimates
@@ -205,36 +202,6 @@ class Curve(Pictured):
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
         return Certificate(name, least, level, None, None, at[passed], draws, self.written, *skipped)
-
-    def loss(self, false: float, missed: float, level: float = 0.95) -> pd.DataFrame:
-        """Return the expected loss of each threshold, if a false and a missed link have these costs.
-
-        L(t) = false · |P_t| (1 - P_t) + missed · T (1 - R_t), with |P_t| the known number of predicted links
-        at threshold t, and P_t, R_t draws of precision and recall. The true links T belong to no threshold:
-        in each draw they are the median of |P_t| P_t/R_t. It takes an engine with posterior draws, such as
-        `erbayes.bayes.Modelled()`, whose draws are probabilities, and those of the model alone if it pools.
-
-        Both costs are 0 or more. Columns are the mean `loss` with equal-tailed limits `lower` and `upper`;
-        `best`, the probability that a threshold has the least loss of all; and `regret`, the mean loss above
-        the least one of each draw, which at the best threshold is the most that further labels can save.
-        """
-        check_level(level)
-        false, missed = (
-            number(x, "a cost", lambda x: 0 <= x < np.inf, "be 0 or more") for x in (false, missed)
-        )
-        if self.joint.values is None:
-            raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
-        of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
-        P, R = (part.flat for part in of)
-        predicted = np.array([sample.units.total(PREDICTED_LINKS) for sample in self.samples])
-        true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
-        loss = false * predicted * (1 - P) + missed * true * (1 - R)
-        least = loss == loss.min(axis=1, keepdims=True)
-        lower, upper = np.quantile(loss, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        table = {"threshold": self.thresholds, "loss": loss.mean(axis=0), "lower": lower, "upper": upper}
-        table["best"] = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
-        table["regret"] = table["loss"] - loss.min(axis=1).mean()
-        return pd.DataFrame(table)
 
     @property
     def written(self) -> dict[float, str]:

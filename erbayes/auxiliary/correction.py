@@ -36,15 +36,13 @@ It is raised for none of 1,640 sound second clusterings, and for nearly all copi
 class AssistedEstimates(Estimates):
     """Estimates assisted by a second clustering, or by cheap labels: `Estimates` with more fields.
 
-    `second`: its name; `weights` (k,): λ of each metric; `correlation` (k,): of effects of draws on the
-    estimate and on its correction; `equivalent_labels` (k,): further draws that would shorten the default
-    standard error as much; `unreached_share` (k,): see `Second.reference`; `changed`: see `Second.changes`;
-    `unassisted` (k,): why a metric is not assisted, or "".
+    `second`: its name; `weights` (k,): λ of each metric; `equivalent_labels` (k,): further draws that would
+    shorten the default standard error as much; `unreached_share` (k,): see `Second.reference`; `changed`: see
+    `Second.changes`; `unassisted` (k,): why a metric is not assisted, or "".
     """
 
     second: str
     weights: FloatArray = by_component(0)
-    correlation: FloatArray = by_component(0)
     equivalent_labels: FloatArray = by_component(0)
     unreached_share: FloatArray = by_component(0)
     changed: ChangedShare
@@ -57,10 +55,10 @@ class AssistedEstimates(Estimates):
     def table(
         self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
     ) -> pd.DataFrame:
-        """As `Estimates.table`, with lambda, correlation, equivalent_labels, unreached_share and note."""
+        """As `Estimates.table`, with lambda, equivalent_labels, unreached_share and note."""
         table = Estimates.table(self, level, kind, settled, errors)
-        table["lambda"], table["correlation"] = self.weights, self.correlation
-        table["equivalent_labels"], table["unreached_share"] = self.equivalent_labels, self.unreached_share
+        table["lambda"], table["equivalent_labels"] = self.weights, self.equivalent_labels
+        table["unreached_share"] = self.unreached_share
         if any(self.unassisted):
             table["note"] = list(self.unassisted)
         return table
@@ -146,7 +144,7 @@ class ControlMetrics:
     """Metrics with other clusters in place of the truth, (k,), as the sample estimates them.
 
     `reasons`: why one is no control, or ""; `mean` (k,): their estimates; `known`: the value of each in the
-    population; `effects` on their errors; `shared` (n, k): changes of `mean` without draws of the sample.
+    population; `effects` on their errors.
     """
 
     name: str
@@ -154,7 +152,6 @@ class ControlMetrics:
     mean: FloatArray
     known: Callable[[Metric], Reference]
     effects: Effects
-    shared: FloatArray
     changed: ChangedShare
 
     @classmethod
@@ -166,18 +163,18 @@ class ControlMetrics:
         control: Linearised | None,
         known: Callable[[Metric], Reference],
         changed: ChangedShare,
-        both: tuple[Effects, Effects] | None = None,
+        error: Effects | None = None,
     ) -> ControlMetrics:
         """Spread metrics without a reason, `control`, over all; None if each is 0/0.
 
-        `both`: effects on the control, and on its error, if its value in the population is estimated too.
+        `error`: effects on the error of the control, if its value in the population is estimated too.
         """
         truth, able = f"with {name!r} as the truth", [j for j, why in enumerate(reasons) if not why]
         why_not = [why or f"it is 0/0 {truth}" for why in reasons]
         if control is None:
             none = np.zeros_like(target.effects.change)
-            return cls(name, tuple(why_not), none[0], known, Effects(none, none), none, changed)
-        own, error = both or (control.effects, control.effects)
+            return cls(name, tuple(why_not), none[0], known, Effects(none, none), changed)
+        error = error or control.effects
         for j, varies, undefined in zip(able, control.varies, control.fit.reasons, strict=True):
             if not undefined:
                 why_not[j] = "" if varies else f"the sample shows no variation {truth}"
@@ -189,8 +186,7 @@ class ControlMetrics:
             return np.where(usable, spread_out, 0.0)
 
         effects = Effects(spread(error.residual), spread(error.change))
-        mean, shared = spread(control.fit.mean), spread(own.change)
-        return cls(name, tuple(why_not), mean, known, effects, shared, changed)
+        return cls(name, tuple(why_not), spread(control.fit.mean), known, effects, changed)
 
 
 def correct(
@@ -202,10 +198,10 @@ def correct(
     """
     notes = [why or reason for why, reason in zip(target.explain(), control.reasons, strict=True)]
     usable, given = np.array([not why for why in notes]), (target.effects, control.effects, target.reach())
-    variate = ControlVariate.of(*given, usable, variance, control.shared)
+    variate = ControlVariate.of(*given, usable, variance)
     # a number of entities has a control already, the known number of predicted clusters
     worse = default.moves.there & (np.diagonal(variate.cov) >= np.diagonal(default.cov))
-    variate = ControlVariate.of(*given, usable & ~worse, variance, control.shared)
+    variate = ControlVariate.of(*given, usable & ~worse, variance)
     assisted = variate.weight > 0
     shift, between, unreached = _compare_with_reference(target, control, variate.weight)
     # unreached clusters have the variance of a uniform distribution between both cases
@@ -216,7 +212,6 @@ def correct(
         **{f.name: getattr(fit, f.name) for f in fields(Estimates)},
         second=control.name,
         weights=variate.weight,
-        correlation=variate.correlation,
         equivalent_labels=count_equivalent_labels(
             len(target.sample), np.diagonal(default.cov), np.diagonal(fit.cov)
         ),

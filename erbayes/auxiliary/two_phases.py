@@ -76,7 +76,7 @@ class TwoPhase:
         if pairs is None:
             every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
         target = Linearised.of(careful, metrics)
-        part, both, variance = None, None, careful.expansion
+        part, error, variance = None, None, careful.expansion
         known = dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(every, target.metrics)
@@ -87,7 +87,7 @@ class TwoPhase:
                 phases = share_draws(careful, every, position, pairs)
             own, of_part, of_all = phases.spread(target.effects, part.effects, entire.effects)
             error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
-            target, both, variance = replace(target, effects=own), (of_part, error), phases.variance
+            target, variance = replace(target, effects=own), phases.variance
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
         control = ControlMetrics.of(
             target,
@@ -96,7 +96,7 @@ class TwoPhase:
             part,
             lambda metric: Reference(np.full(3, known[metric]), 0.0),
             _count_changes(self.cheap, position),
-            both,
+            error,
         )
         return correct(target, control, variance, ClosedForm()(sample, metrics))[0]
 

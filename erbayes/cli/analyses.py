@@ -316,7 +316,7 @@ class Domains:
         by = self.estimate(inputs, sample, metrics, engine=name, rng=SEED)
         table = by.table(inputs.level, by_engine.choose_kind(asked))
         alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
-        return Result(table, name, alarms, drawn=by)
+        return Result(table, name, [*dict.fromkeys(alarms)], drawn=by)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""

@@ -180,7 +180,8 @@ def _show_estimates(
         table.insert(list(table.columns).index("metric") + 1, "method", result.method)
     said = [result.sentence] if result.sentence else []
     # what is quoted allows for undecided draws, which are a fault themselves
-    allowed = getattr(getattr(result.drawn, "cases", None), "decide", False)
+    ranged = getattr(getattr(result.drawn, "joint", result.drawn), "cases", None)
+    allowed = ranged is not None and ranged.decide
     if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms) - allowed:
         said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
     printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))

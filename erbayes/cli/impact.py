@@ -126,7 +126,7 @@ def impact_command(
     table: pd.DataFrame = estimated.table(level=inputs.level)
     plain = estimated.random if errors.option is not None else estimated
     about = count_read(sample, text=read)
-    alarms = [*alarms, *map(say, plain.notes)]
+    alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
     sentences = plain.sentences(inputs.level)
     if errors.option is None:
         table = table.reset_index()

@@ -64,8 +64,7 @@ class ControlVariate:
 
     `weight` (k,): λ; `residual` (n, k): effects of draws with the correction; `cov` (k, k): their covariance,
     with pseudo-draws; `skew` (k, 2): third moments of draws and pseudo-draws down and up, over second ones, 0
-    or more; `remaining` (k,): share of the variance that the control does not explain; `correlation` (k,): of
-    effects on both estimates, NaN without a weight.
+    or more; `remaining` (k,): share of the variance that the control does not explain.
 
     Notes
     -----
@@ -93,7 +92,6 @@ class ControlVariate:
     cov: FloatArray
     skew: FloatArray
     remaining: FloatArray
-    correlation: FloatArray
 
     @classmethod
     def of(
@@ -103,16 +101,13 @@ class ControlVariate:
         reach: FloatArray,
         usable: BoolArray,
         variance: DrawnUnits,
-        shared: FloatArray | None = None,
     ) -> Self:
         """Choose weights where `usable`, (k,), and compute what they leave.
 
         `reach` (k, 2): changes down and up by the average entity that lowers, or raises, an estimate most,
-        infinite if unknown; `shared` (n, k): changes of the control by the draws of the estimate, if the
-        control has further draws.
+        infinite if unknown.
         """
-        d, e = estimate.change, control.change if shared is None else shared
-        k = len(usable)
+        d, k = estimate.change, len(usable)
         V = variance.covariance(np.hstack([estimate.residual, control.residual]))
         own, of_control, of_both = (np.diagonal(x) for x in (V[:k, :k], V[k:, k:], V[:k, k:]))
         weight = np.where(usable, np.clip(_divide(of_both, of_control), 0, 1), 0.0)
@@ -123,15 +118,12 @@ class ControlVariate:
         cov = variance.covariance(residual)
         # rounding counts as 0, since the weight of pseudo-draws of an interval depends on a ratio of reaches
         share = _divide(np.diagonal(cov), own)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(d.T, e.T, strict=True)])
         return cls(
             weight,
             residual,
             cov=cov + np.diag(MASS * np.sum(pseudo**2, axis=1)),
             skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
             remaining=np.where(weight > 0, np.where(share > ROUNDING**2, share, 0.0), 1.0),
-            correlation=np.where(weight > 0, correlation, np.nan),
         )
 
 

@@ -8,7 +8,7 @@ has the first cases, with undecided draws that count as much as the others of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -43,16 +43,16 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     wrong = (times * (units.column(EXACT) == 0)) @ counted
     of_unit = np.bincount(drawn.order, design.unresolved_alike, len(units)) / np.maximum(times, 1)
     plain, share, draws = ClosedForm()(sample, metrics), of_unit[drawn.unit] @ shares, design.tried.sum()
+    by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
     mean, variance = found.uncut, found.uncut_sd**2
     by_ratio = [
         m.is_share and (few or _is_mean(sample, m))
         for m, few in zip(metrics, wrong < FEWEST_WRONG, strict=True)
     ]
     cases = []
-    for odds, ratio in ((np.inf, 0.0), (0.0, 1.0)):
-        case = ClosedForm()(Sample(sample.units, set_odds(sample.design, odds)), metrics)
+    for case, ratio in zip(by_odds, (0.0, 1.0), strict=True):
         scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
-        bounded = (wrong >= FEWEST_WRONG) | (odds == 0)
+        bounded = (wrong >= FEWEST_WRONG) | (ratio == 1)
         moved = np.where(bounded, case.mean + mean - plain.uncut, np.nan)
         mixed = (1 - share) * mean + share * ratio
         spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / draws
@@ -61,8 +61,14 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
             mean=np.where(by_ratio, mixed, moved),
             cov=np.diag(np.where(by_ratio, spread, case.uncut_sd**2 * scale)),
         )
-        cases.append(tuple(case.part([j]) for j in range(len(metrics))))
-    return replace(found, cases=Cases(wrong=cases[0], right=cases[1], share=design.unresolved))
+        cases.append(case)
+    return replace(found, cases=Cases.of(cases[0], cases[1], design.unresolved))
+
+
+def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> list[Estimates]:
+    """Return an answer if undecided draws are as bad, and as good, as the decided ones of their class."""
+    designs = (set_odds(sample.design, odds) for odds in (np.inf, 0.0))
+    return [answer(Sample(sample.units, design, looks=sample.looks)) for design in designs]
 
 
 def _is_mean(sample: Sample, metric: Metric) -> bool:

@@ -94,6 +94,12 @@ class Cases:
     right: tuple[Estimates, ...] = by_component(0)
     share: float
 
+    @classmethod
+    def of(cls, wrong: Estimates, right: Estimates, share: float) -> Self:
+        """Return both cases of the same components, each of which stands alone."""
+        of_each = [tuple(case.part([j]) for j in range(len(case))) for case in (wrong, right)]
+        return cls(wrong=of_each[0], right=of_each[1], share=share)
+
     @property
     def decide(self) -> bool:
         """Whether they are as many that what is quoted is the range of both cases."""

@@ -15,9 +15,9 @@ from ..._internal.arrays import FloatArray, IntArray, Seed
 from ..._internal.errors import DataError, Grade, Sentence, member, number
 from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine
-from ...engine.diagnostics import compare_with_known, scale_to_records
+from ...engine.diagnostics import compare_with_known, scale_to_records, warn_undecided
 from ...engine.fitted import fit_sample
-from ...engine.named import EngineLike, find_engine
+from ...engine.named import EngineLike, find_engine, run_engine
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.estimates import EMPTY, Estimates
@@ -157,10 +157,11 @@ class ByDomain(Pictured):
         return balance_domains(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[Sentence]:
-        """Return an alarm for each domain that is out of balance, if predicted links by domain are known."""
+        """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
+        sentences = warn_undecided(self.sample)
         if not self._single or self.sample.units.grouping(self.variable).predicted is None:
-            return []
-        return [
+            return sentences
+        return sentences + [
             Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
             for alarm in domains_out_of_balance(
                 self.sample, self._single, self.settings.links, self.settings.fewest
@@ -367,7 +368,7 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
         why = EMPTY if labelled.any() else "no labelled record is in one"
         raise DataError(f"no metric of a domain of {settings.variable!r} can be estimated: {why}")
     asked = [metrics[i] for i in there]
-    found = settings.engine(sample, asked, settings.rng)
+    found = run_engine(settings.engine, sample, asked, settings.rng)
     if found.values is None and not settings.everyone:
         found = _estimate_without_links(found, sample, asked)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))

@@ -199,6 +199,8 @@ def intervals_table(
             part = fit.part(at)
             bounds[at] = part.interval(simultaneous_level(part, level), kind)
     bounds[refused] = np.nan
+    if "worst" in table:
+        table.loc[refused, ["worst", "best"]] = np.nan
     reasons = table["reason"] if "reason" in table else [""] * len(few)
     return table.assign(
         lower=bounds[:, 0],
