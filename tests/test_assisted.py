@@ -807,7 +807,7 @@ def test_refusals():
         second({str(i): c for i, c in GOOD.items()})
     with pytest.raises(eb.DataError, match="are its ids written in another way"):
         second(GOOD[:10])
-    with pytest.raises(eb.DataError, match=r"leave them out: frame=the second clustering"):
+    with pytest.raises(eb.DataError, match=r"leave them out: frame=second"):
         second(GOOD[10:])
     padded = GOOD.set_axis([f"{i:05}" for i in GOOD.index])
     plain = {"prediction": PREDICTION.rename(index=str), "labels": LABELS.rename(index=str)}

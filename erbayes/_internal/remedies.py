@@ -21,8 +21,8 @@ ALL_RECORDS = Remedy(
     'missing="singleton"',
     "--missing singleton",
 )
-COLUMNS = Remedy("choose two", "table[['record', 'cluster']]", "FILE:RECORD,CLUSTER")
-ORDER = Remedy("if columns are in the other order", "table[['record', 'cluster']]", "FILE:RECORD,CLUSTER")
+COLUMNS = Remedy("choose two", "table.set_index('record')['cluster']", "FILE:RECORD,CLUSTER")
+ORDER = Remedy("if columns are in the other order", COLUMNS.argument, COLUMNS.option)
 SCORED = Remedy(
     "choose two columns of ids and one of scores",
     "table[['left', 'right', 'score']]",
@@ -72,5 +72,5 @@ SIZE_MODEL = Remedy(
 )
 COVER = Remedy(
     "give these records clusters of their own in it or, if none of them is labelled, leave them out",
-    "frame=the second clustering",
+    "frame=second",
 )

@@ -365,7 +365,6 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
             f"the predictions share {shared} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
             remedies.DIFFERING if complete else remedies.LISTED,
-            remedies.UNLINKED,
         )
     records = first.records[inside] if partial else first.records
     in_order = dict[str, Clustering]()

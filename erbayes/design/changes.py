@@ -104,13 +104,13 @@ class FrozenWeights(Brief):
             raise DataError(
                 f"the prediction holds {units.population:,.0f} records, and the one that was drawn from "
                 f"{known:,.0f}: records that could not be drawn must not count",
-                Remedy("count its records only", "frame=that one", "--frame FILE"),
+                Remedy("count its records only", "frame=drawn_from", "--frame FILE"),
             )
         single = units.ids.symmetric_difference(self.drawn_from.ids)
         said = (
             "{n} labelled units are in the prediction or in the one that was drawn from, not in both, such as"
         )
-        refuse_cases(single, said, "", remedies.MISSING)
+        refuse_cases(single, said, "", remedies.ALL_RECORDS)
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
         never = expansion.unreached
         then = self.drawn_from

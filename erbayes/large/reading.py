@@ -187,7 +187,7 @@ def _choose_columns(
     """Return the columns of records and of clusters, by what is said, by the other file and by values."""
     columns, remedy = (
         database.columns(),
-        Remedy("name them", "Columns(record=..., cluster=...)", "--record, --cluster"),
+        Remedy("name them", "Columns(record=..., cluster=...)", "FILE:RECORD,CLUSTER"),
     )
     said = [c for c in (record, cluster) if c is not None]
     refuse_names([*said, *others], columns or [*said, *others], "the prediction", dict.fromkeys(said, remedy))
