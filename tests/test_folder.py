@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -116,6 +117,18 @@ def saved(folder, annotator, sheet):
         )
     content = {"version": 1, "fingerprint": folder.fingerprint, "annotator": annotator, "answers": answers}
     (folder.path / f"answers-{annotator}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def in_doubt(*tasks):
+    """A change of sheets: nobody could tell about these tasks."""
+
+    def change(annotator, sheet):
+        here = sheet["task"].isin(map(str, tasks))
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[~here | (sheet["role"] != "")]
+
+    return change
 
 
 def fill(folder, true, suffix=".csv", change=lambda annotator, sheet: sheet):
@@ -467,23 +480,21 @@ def test_a_task_of_another_drawn_cluster_settles_nothing(two):
     assert labels.units(pred).N[0] == 5
 
 
-@pytest.mark.parametrize("mark", ["x", ""], ids=["cannot tell", "not begun"])
-def test_clusters_drawn_by_size_take_no_unresolved_draws_but_those_left_by_chance(tmp_path, mark):
+@pytest.mark.parametrize("doubt", [True, False])
+def test_clusters_drawn_by_size_take_no_unresolved_draws_but_those_left_by_chance(tmp_path, doubt):
     folder, pred, true = made(tmp_path / "f", CLUSTERS[1], n=20)
     table, drawn = folder.drawn.table, folder.tasks[folder.tasks["role"] == "drawn"]
-    first = drawn["task"][drawn["record"].map(pred) == table["cluster"].iloc[0]].astype(str)
+    first = drawn["task"][drawn["record"].map(pred) == table["cluster"].iloc[0]]
 
     def leave_first(annotator, sheet):
-        here = sheet["task"].isin(first)
-        sheet.loc[here, "same"] = ""
-        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = mark
-        return sheet[~here | (sheet["role"] != "")]
+        sheet = in_doubt(*first)(annotator, sheet)
+        return sheet if doubt else sheet.assign(cannot_tell="")
 
     fill(folder, true, change=leave_first)
     labels = read_labels(folder)
     units, design = labels.units(pred), labels.design()
-    assert labels.lost.tolist() == [State.CANNOT_TELL if mark else State.UNANSWERED]
-    if mark:
+    assert labels.lost.tolist() == [State.CANNOT_TELL if doubt else State.UNANSWERED]
+    if doubt:
         with pytest.raises(DataError, match="KnownInclusion takes no unresolved draws"):
             design.expand(units)
     else:
@@ -521,16 +532,11 @@ def test_integers_stay_integers(tmp_path):
 
 
 def test_a_folder_is_read_as_it_was_written(tmp_path):
-    folder, pred, _ = made(
-        tmp_path / "f", sampling.Multipurpose(), annotators=3, facts={"prediction": "p.csv"}
-    )
-    drawn = sampling.draw(pred, sampling.Multipurpose(), n=30, seed=7)
-    pd.testing.assert_frame_equal(folder.drawn.table, drawn.table, check_dtype=False, rtol=0, atol=0)
-    assert (folder.drawn.plan, folder.drawn.seed, folder.drawn.fingerprint) == (
-        drawn.plan,
-        7,
-        drawn.fingerprint,
-    )
+    plan = sampling.Multipurpose()
+    folder, pred, _ = made(tmp_path / "f", plan, annotators=3, facts={"prediction": "p.csv"})
+    drawn, read = sampling.draw(pred, plan, n=30, seed=7), folder.drawn
+    pd.testing.assert_frame_equal(read.table, drawn.table, check_dtype=False, rtol=0, atol=0)
+    assert (read.plan, read.seed, read.fingerprint) == (plan, 7, drawn.fingerprint)
     assert set(map(tuple, folder.drawn.members.to_numpy())) == set(map(tuple, drawn.members.to_numpy()))
     assert folder.facts["prediction"] == "p.csv" and folder.facts["overlap"] == 0.2
     assert {"date", "erbayes"} <= folder.facts.keys()
@@ -613,9 +619,6 @@ def test_a_draw_that_was_changed_is_refused(tmp_path):
         read_labels(tmp_path / "f")
     with pytest.raises(DataError, match="is no folder that erbayes draw has written"):
         read_labels(tmp_path)
-    (tmp_path / "f" / "drawn.json").write_text('{"version": 9}', encoding="utf-8")
-    with pytest.raises(DataError, match="is not of version 1"):
-        read_labels(tmp_path / "f")
 
 
 # answers
@@ -992,51 +995,34 @@ PLANS_OF_OTHERS += [
 SIZES = [{"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}, {"1": 10**30}, {"1": 5}]
 
 
-@pytest.mark.parametrize("fits", [False, True])
-@pytest.mark.parametrize("name", ["version", "annotators", "types", "blind", "overlap", "date", "drawn"])
-def test_a_fact_of_another_kind_is_refused_by_its_name(tmp_path, name, fits):
-    """Also if somebody has made the fingerprint fit."""
-    made(tmp_path / "f")
-    file = tmp_path / "f" / "drawn.json"
-    original = file.read_text(encoding="utf-8")
-    fine = {"blind": [True], "overlap": [0.3], "date": ["x"], "version": [True]}.get(name, [])
-    for change in (
-        lambda about: about.pop(name),
-        *(
-            lambda about, v=v: about.update({name: v})
-            for v in ANYTHING
-            if not any(v is f or v == f for f in fine)
-        ),
-    ):
-        rewritten(tmp_path / "f", change, fits)
-        said = (
-            rf"drawn\.json: .*'{name}'|not of version 1"
-            if fits
-            else "has changed since|not of version 1|'date'"
-        )
-        with pytest.raises(DataError, match=said):
-            read_labels(tmp_path / "f")
-        file.write_text(original, encoding="utf-8")
+OF_FOLDERS = "version annotators types blind overlap date drawn".split()
+OF_DRAWS = "version plan n seed records fingerprint sizes".split()
+FINE = {"blind": True, "overlap": 0.3, "date": "x", "version": True, "seed": 10**30}
 
 
-@pytest.mark.parametrize("name", ["version", "plan", "n", "seed", "records", "fingerprint", "sizes"])
-def test_a_fact_of_the_draws_of_another_kind_is_refused_by_its_name(tmp_path, name):
-    """Another plan gives other chances than the table has, other sizes another number of records."""
+@pytest.mark.parametrize(
+    ("of", "name"), [*((None, name) for name in OF_FOLDERS), *(("drawn", name) for name in OF_DRAWS)]
+)
+def test_a_fact_of_another_kind_is_refused_by_its_name(tmp_path, of, name):
+    """Also if somebody has made the fingerprint fit.
+
+    Another plan gives other chances than the table has, other sizes another number of records.
+    """
     made(tmp_path / "f", sampling.Multipurpose())
     file = tmp_path / "f" / "drawn.json"
     original = file.read_text(encoding="utf-8")
     more = {"plan": PLANS_OF_OTHERS, "sizes": SIZES, "n": [29, 31]}.get(name, [])
-    values = [
-        v
-        for v in [*ANYTHING, *more]
-        if not (name == "seed" and v == 10**30) and (name, v) != ("version", True)
-    ]
-    for change in (
-        lambda about: about["drawn"].pop(name),
-        *(lambda about, v=v: about["drawn"].update({name: v}) for v in values),
-    ):
-        rewritten(tmp_path / "f", change, fits=True)
-        with pytest.raises(DataError, match=rf"drawn\.json: 'drawn': .*'{name}'"):
+    values = [{name: v} for v in [*ANYTHING, *more] if name not in FINE or v != FINE[name]]
+    for value, fits in product([{}, *values], (False, True)):
+
+        def change(about, value=value):
+            facts = about[of] if of else about
+            del facts[name]
+            facts.update(value)
+
+        rewritten(tmp_path / "f", change, fits)
+        said = rf"drawn\.json: {f".*'{of}': " if of else ''}.*'{name}'|not of version 1"
+        with pytest.raises(DataError, match=said if fits else "has changed since|not of version 1|'date'"):
             read_labels(tmp_path / "f")
         file.write_text(original, encoding="utf-8")
 
@@ -1055,23 +1041,15 @@ def test_two_who_draw_more_at_once_lose_nothing(tmp_path):
 
 def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_path):
     made(tmp_path / "f")
-    original = (tmp_path / "f" / "drawn.json").read_text(encoding="utf-8")
-    rewritten(tmp_path / "f", lambda about: about["annotators"].update(A=[1, 999]))
-    with pytest.raises(DataError, match=r"drawn\.json has changed since the draw"):
-        read_labels(tmp_path / "f")
     for text in ("[" * 200_000, '{"a":' * 50 + "1" + "}" * 50):
         (tmp_path / "f" / "drawn.json").write_text(text, encoding="utf-8")
-        with pytest.raises(
-            DataError, match=r"cannot read .*drawn\.json: it has brackets in brackets, over 40"
-        ):
+        with pytest.raises(DataError, match=r"cannot read .*drawn\.json: it has brackets in brackets, over"):
             read_labels(tmp_path / "f")
         with pytest.raises(DataError, match="cannot read the description of draws: it has brackets"):
             sampling.RecordDraws.from_json(text, pd.DataFrame())
     (tmp_path / "f" / "drawn.json").write_text("[]", encoding="utf-8")
     with pytest.raises(DataError, match=r"drawn\.json: it is list, and no object in braces"):
         read_labels(tmp_path / "f")
-    (tmp_path / "f" / "drawn.json").write_text(original, encoding="utf-8")
-    assert read_labels(tmp_path / "f").folder.dealt
 
 
 HOSTILE_ANSWERS = {
@@ -1183,10 +1161,7 @@ def test_tasks_that_nobody_can_tell_stay_in_the_data_under_other_plans(tmp_path,
 
     def change(annotator, sheet):
         sheet.loc[sheet["task"].astype(int) == last, ["same", "cannot_tell"]] = ""
-        here = sheet["task"] == "1"
-        sheet.loc[here, "same"] = ""
-        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
-        return sheet
+        return in_doubt(1)(annotator, sheet)
 
     fill(folder, true, change=change)
     labels = read_labels(folder)
