@@ -206,6 +206,7 @@ NEEDS_NONE = {
     "reading.LOOKED_UP": "a limit of work: all rows are asked if these refute nothing",
     "replicates.CHUNK": "a limit of memory: tests set a smaller one",
     "replicates.ROUNDING": "a limit of rounding",
+    "samples.MOST_DRAWS": "a limit of memory: tests set a smaller one",
     "sections.ATTRIBUTES": "a limit of layout",
     "sections.LONG": "a limit of layout",
     "sections.MOST": "a limit of layout",

@@ -168,7 +168,7 @@ def test_designs_without_a_batch_are_drawn_many_at_once_and_expanded_apart():
     unit = rng.integers(len(units), size=(2, 40))
     for design in (Expanding(), d.BySize(np.sqrt), eb.DistinctEntities(40)):
         samples = Samples(units, design, unit)
-        assert samples.batch is None
+        assert not samples.batches
         for row, sample in zip(unit, samples.separate, strict=True):
             assert set(sample.units.ids) == set(units.ids[row])
             if not isinstance(design, eb.DistinctEntities):

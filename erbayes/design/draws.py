@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -151,8 +151,8 @@ class DrawnUnits:
 
         They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts.
         """
-        missed = weigh_rows(self.unseen, Z) * Z.sum(axis=-2)
-        against = weigh_rows(self.unseen / self.repeated, Z**2)
+        missed = sum_rows(Z, self.unseen) * Z.sum(axis=-2)
+        against = sum_rows(Z**2, self.unseen / self.repeated)
         return np.divide(missed, against, out=np.where(Z.any(axis=-2), np.inf, np.nan), where=against > 0)
 
     def need_reached(self, column: Column) -> None:
@@ -236,8 +236,8 @@ class DrawnUnits:
         return replace(found, unreached=self.unreached)
 
 
-def weigh_rows(weight: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return the sums Σ weight × z over rows, (..., c), of weights (..., k) and contributions (..., k, c)."""
+def sum_rows(Z: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the sums of contributions (..., k, c) over rows, (..., c), by weights (..., k)."""
     return np.asarray((weight[..., None, :] @ Z)[..., 0, :])
 
 
@@ -270,7 +270,7 @@ def count_once(
     P = np.stack([one.p[drawn] for one in rounds], axis=1)
     at, G = _classify(rounds, P, row)
     log_missed = _miss(rounds, P)
-    pi, shared = -np.expm1(log_missed)[row], np.diagonal(G, axis1=-2, axis2=-1)
+    shared = np.diagonal(G, axis1=-2, axis2=-1)
     shared = np.broadcast_to(shared, (*row.shape[:-1], shared.shape[-1]))
     d = np.exp(log_missed)[row] - np.take_along_axis(shared, at, -1)
     if overlap is not None:
@@ -278,9 +278,10 @@ def count_once(
         i, j = pairs.coords
         together = _relate(rounds, P[i], P[j], np.minimum(pairs.data[:, None], np.minimum(P[i], P[j])))
         overlap = csr_array((together - G[at[i], at[j]], (i, j)), pairs.shape)
+    found = count_included(unit, -np.expm1(log_missed), d, _indicate(at, G.shape[-1]), G, row)
     return replace(
-        count_included(unit, pi, d, _indicate(at, G.shape[-1]), G),
-        weight=there / pi,
+        found,
+        weight=there * found.weight,
         order=order,
         repeats=repeats,
         stratum=stratum,
@@ -295,7 +296,8 @@ def list_distinct(order: IntArray) -> tuple[IntArray, BoolArray]:
     k is the largest number of any sample, and further rows of others repeat their first unit.
     """
     ordered = np.sort(order, axis=-1)
-    first = np.diff(ordered, axis=-1, prepend=-1) > 0
+    first = np.ones(ordered.shape, dtype=bool)
+    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=first[..., 1:])
     number = np.count_nonzero(first, axis=-1, keepdims=True)
     there = np.arange(number.max()) < number
     unit = np.repeat(ordered[..., :1], there.shape[-1], axis=-1)
@@ -353,22 +355,24 @@ def _relate(
     return np.asarray(np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 1e-12 * apart))
 
 
-def count_included(unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray) -> DrawnUnits:
-    """Return units that are in the sample or not, with chances π (k,)."""
+def count_included(
+    unit: IntArray, pi: FloatArray, d: FloatArray, A: csr_array, G: FloatArray, row: Any = ...
+) -> DrawnUnits:
+    """Return units that are in the sample or not, with chances π, at the positions `row`, (..., k), of pi."""
     n = unit.shape[-1]
     with np.errstate(divide="ignore"):
         repeated = np.where(pi < 1, -np.log1p(-np.minimum(pi, 1)) / pi, np.inf)
     return DrawnUnits(
         unit=unit,
-        weight=1 / pi,
+        weight=(1 / pi)[row],
         d=d,
         A=A,
         G=G,
-        unseen=1 - pi,
-        repeated=repeated,
-        third=(1 - pi) * (1 - 2 * pi),
+        unseen=(1 - pi)[row],
+        repeated=repeated[row],
+        third=((1 - pi) * (1 - 2 * pi))[row],
         order=unit,
-        scale=(1 - pi) * (n - 1) / n,
+        scale=((1 - pi) * (n - 1) / n)[row],
         group=np.zeros(n, dtype=np.int64),
     )
 

@@ -141,7 +141,7 @@ class Sample(Pictured):
             self.expansion.need_reached(column)
         # draw by draw, since a study has all units of the population
         drawn = [self.units.column(column)[unit] for column in columns]
-        return np.stack(drawn, axis=-1) * weight[..., None]
+        return np.moveaxis(np.stack(drawn) * weight, 0, -1)
 
     @cached_property
     def fits(self) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
-from ..design.draws import weigh_rows
+from ..design.draws import sum_rows
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
@@ -65,7 +65,7 @@ class Fitted:
         mean, unseen = np.zeros((2, *sample.leading, size))
         cov, moment, missing = np.zeros((3, *sample.leading, size, size))
         mean[..., :k], mean[..., k:] = Z.sum(axis=-2), [sample.units.total(t.column) for t in self.known]
-        unseen[..., :k] = weigh_rows(draws.unseen, Z)
+        unseen[..., :k] = sum_rows(Z, draws.unseen)
         cov[..., :k, :k] = draws.covariance(draws.residuals(Z))
         moment[..., :k, :k] = Z.mT @ Z
         missing[..., :k, :k] = Z.mT @ (Z * (draws.unseen / draws.repeated)[..., None])
@@ -102,7 +102,7 @@ class Fitted:
         """Third moments of the metrics under the design, (..., metrics), to first order."""
         with np.errstate(invalid="ignore"):  # a metric that is 0/0
             # a cube by pow is slow
-            third = weigh_rows(self.sample.expansion.third, self.effects * self.effects**2)
+            third = sum_rows(self.effects * self.effects**2, self.sample.expansion.third)
         return np.asarray(np.where(np.isfinite(third), third, 0.0))
 
     @cached_property

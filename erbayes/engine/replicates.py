@@ -79,7 +79,7 @@ def set_beside(drawn: Estimates, fit: Estimates, moving: FloatArray) -> Estimate
     A resample shows no errors but those of the draws. `moving` (k,): draws that move each metric.
     """
     spread = drawn.flat.std(axis=0)
-    few = ((moving < FEWEST) | ~(spread > ROUNDING)) & ~np.isnan(fit.mean)
+    few = ((moving < FEWEST - ROUNDING) | ~(spread > ROUNDING)) & ~np.isnan(fit.mean)
     return replace(
         drawn,
         mean=fit.mean,

@@ -252,8 +252,7 @@ class BetaGamma(Distribution):
 
     def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))
-        widened = inflate_variances(V, fit.df, p)
-        quantiles = np.asarray(x + np.sqrt(V) * compute_t_quantiles(fit.df, p))
+        widened, quantiles = inflate_variances(V, fit.df, p), np.empty(x.shape)
         for least, most in dict.fromkeys(fit.support):
             j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             above, Vj, pj, width = x[..., j] - least, widened[..., j], p[..., j], most - least
@@ -262,6 +261,8 @@ class BetaGamma(Distribution):
                 quantiles[..., j] = least + width * shares
             elif np.isfinite(least):
                 quantiles[..., j] = least + compute_gamma_quantiles(above, Vj, pj)
+            else:
+                quantiles[..., j] = x[..., j] + np.sqrt(V[..., j]) * compute_t_quantiles(fit.df[..., j], pj)
         there = fit.moves.there
         if not there.any():
             return quantiles

@@ -55,7 +55,7 @@ class CellRuns:
     def __init__(self, folder: Path | None, name: str, settings: Mapping[str, object]) -> None:
         # addresses differ from run to run
         self.settings = {what: re.sub(r" at 0x[0-9a-f]+", "", repr(x)) for what, x in settings.items()}
-        self.runs, self.file = pd.DataFrame(columns=RUN), None
+        self.runs, self.new, self.file = pd.DataFrame(columns=RUN), list[dict[str, Any]](), None
         if folder is None:
             return
         self.file = folder / f"{re.sub(r'[^\w ,.+=()%-]', '_', name)}.parquet"
@@ -79,17 +79,26 @@ class CellRuns:
                 )
         self.settings, self.runs = old | self.settings, table.to_pandas()
 
-    def keep(self, new: pd.DataFrame) -> None:
-        """Add runs, and write the file, completely or not at all."""
-        self.runs = pd.concat([self.runs, new]).drop_duplicates(RUN) if len(self.runs) else new
+    def keep(self, new: dict[str, Any]) -> None:
+        """Add columns of runs, and write the file, completely or not at all."""
+        self.new.append(new)
         if self.file is not None:
+            self._gather()
             table = pa.Table.from_pandas(self.runs, preserve_index=False)
             metadata = {b"study": json.dumps(self.settings, indent=1, ensure_ascii=False).encode()}
             with replacing(self.file) as file:
                 parquet.write_table(table.replace_schema_metadata(metadata), file)
 
+    def _gather(self) -> None:
+        """Put new runs next to the others."""
+        if self.new:
+            new = pd.DataFrame({c: np.concatenate([some[c] for some in self.new]) for c in self.new[0]})
+            self.runs = pd.concat([self.runs, new]).drop_duplicates(RUN) if len(self.runs) else new
+            self.new = []
+
     def arrange(self, estimators: Sequence[str], metrics: Sequence[str], repetitions: int) -> pd.DataFrame:
         """Return the runs that are asked for, in order."""
+        self._gather()
         of_estimator, of_metric = (
             pd.Index(names).get_indexer(pd.Index(self.runs[column]))
             for column, names in (("estimator", estimators), ("metric", metrics))
@@ -268,7 +277,8 @@ def _run_missing(
     runs, jobs = [], []
     for cell in cells:
         name = ", ".join(filter(None, map(str, cell.key)))
-        runs.append(CellRuns(folder, name, cell.settings(estimators, metrics)))
+        settings = cell.settings(estimators, metrics) if folder else {}
+        runs.append(CellRuns(folder, name, settings))
         done = runs[-1].runs.groupby(RUN[:2])["repetition"].agg(set).to_dict()
         for first in range(0, repetitions, BLOCK):
             block = set(range(first, min(first + BLOCK, repetitions)))
@@ -302,18 +312,20 @@ def _find_key(engine: Engine) -> Any:
 
 def _run(
     i: int, cell: _Cell, first: int, repetitions: Sequence[int], asked: Sequence[_Asked]
-) -> tuple[int, pd.DataFrame]:
-    """Return the number of a cell, and the runs of some repetitions of the block that starts at `first`."""
+) -> tuple[int, dict[str, Any]]:
+    """Return the number of a cell, and columns of runs of some repetitions, whose block starts at `first`."""
     many, apart, answers = None, list[_Asked](), dict[str, Any]()
     if isinstance(cell.population, Population) and draws_batches(cell.plan):  # others are drawn one by one
         n, count = cell.key[2], repetitions[-1] + 1 - first
         drawn = draw_samples(cell.plan, cell.population.units, n, count, cell.rng(first))
         many = Samples(drawn.units, drawn.design, drawn.unit[repetitions[0] - first :])
-    batch = None if many is None or cell.annotator is not None else many.batch
+    batches = [] if many is None or cell.annotator is not None else many.batches
     for a in asked:
-        if batch is not None and getattr(a.engine, "batched", False):
-            shape = (len(repetitions), len(a.metrics))
-            answers |= _ask(a, batch, cell.rng(first, "engine"), cell.levels, shape)
+        if batches and getattr(a.engine, "batched", False):
+            rng, k = cell.rng(first, "engine"), len(a.metrics)
+            found = [_ask(a, batch, rng, cell.levels, (*batch.leading, k)) for batch in batches]
+            for name in a.estimators:
+                answers[name] = [np.concatenate(x) for x in zip(*(part[name] for part in found), strict=True)]
         else:
             apart.append(a)
     metrics, truths, each = {m: 0 for a in asked for m in a.metrics}, [cell.truths] * len(repetitions), []
@@ -337,7 +349,7 @@ def _run(
     names = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
     reason[np.isnan(frame["truth"])] = "it is 0/0 in this population"
     texts = {"reason": reason, "kind": kind}
-    return i, pd.DataFrame(frame | dict(zip(names, figures.T, strict=True)) | texts)
+    return i, frame | dict(zip(names, figures.T, strict=True)) | texts
 
 
 def _find_truth(population: Population, metric: Metric) -> float:

@@ -21,14 +21,17 @@ from ..units.measuring import measure
 from ..units.units import Units
 from .populations import Population
 
+MOST_DRAWS = 200_000
+"""Draws that are fitted at once, since arrays of more take longer to come from memory than to compute."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Many samples from one population, by one design.
 
-    `unit`, (samples, n) or a list of rows, is the position of the unit of each draw. `batch` has all samples
-    with all units, if the design has a method `expand_draws` for that, else it is None. `separate` has one
-    sample each, with its own units. A design whose `draws` are None gets them.
+    `unit`, (samples, n) or a list of rows, is the position of the unit of each draw. `batches` have many
+    samples each, with all units, if the design has a method `expand_draws` for that, else there is none.
+    `separate` has one sample each, with its own units. A design whose `draws` are None gets them.
     """
 
     units: Units
@@ -36,10 +39,12 @@ class Samples:
     unit: IntArray | list[IntArray]
 
     @cached_property
-    def batch(self) -> Sample | None:
+    def batches(self) -> list[Sample]:
         if not hasattr(self.design, "expand_draws") or isinstance(self.unit, list):
-            return None
-        return Sample.many(self.units, self.design, self.unit)
+            return []
+        step = max(1, MOST_DRAWS // max(1, self.unit.shape[1]))
+        parts = (self.unit[first : first + step] for first in range(0, len(self.unit), step))
+        return [Sample.many(self.units, self.design, part) for part in parts]
 
     @property
     def separate(self) -> list[Sample]:
