@@ -54,7 +54,8 @@ def to_frame(table: Any) -> pd.DataFrame:
 def need_table(value: Any, what: str) -> pd.DataFrame:
     """Return a table as a DataFrame, and refuse all else; `what` starts the message."""
     if not is_table(value):
-        raise DataError(f"{what}, not {type(value).__name__}{hint_at_polars(value)}")
+        path = "; read the file first, as pandas.read_csv does" if isinstance(value, str) else ""
+        raise DataError(f"{what}, not {type(value).__name__}{path}{hint_at_polars(value)}")
     return to_frame(value)
 
 

@@ -143,10 +143,9 @@ class Engines(EngineOption):
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
     """Return the results of three engines in one table, with a sentence for an engine without a result."""
-    outcomes: dict[str, Any] = {}
+    outcomes, seed = dict[str, Any](), arrays.draw_seed(SEED)
     for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
         try:
-            seed = arrays.draw_seed(SEED)
             outcomes[name.value] = named_engines.run_engine(name.value, sample, metrics, seed)
         except NotIdentified as why:
             outcomes[name.value] = why

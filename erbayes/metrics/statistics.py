@@ -157,7 +157,7 @@ def parse(text: str) -> Statistic:
     try:
         signature(MAKERS[name]).bind(*arguments)
     except TypeError as error:
-        raise DataError(f"{text!r} takes {', '.join(signature(MAKERS[name]).parameters)}") from error
+        raise DataError(f"{text!r}: write {name}({', '.join(signature(MAKERS[name]).parameters)})") from error
     return MAKERS[name](*arguments)
 
 
