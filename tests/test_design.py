@@ -379,7 +379,10 @@ def test_missing_records():
         ),
         (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
         (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
-        (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]), "is 0/0 in this sample"),
+        (
+            lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]),
+            "its denominator is 0 in this sample",
+        ),
         (
             lambda: eb.measure_predicted(PRED, labels("x"), ["b"]),
             "2 records of sampled clusters have no label",

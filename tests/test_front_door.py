@@ -135,7 +135,7 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
     census = flawless(eb.UniformClusters(population=60))
     assert "100 % are right (no sampling error, since every unit is labelled)" in census.sentence()
     nowhere = eb.estimate({1: 1, 2: 2, 3: 3}, {1: 1, 2: 1, 3: 2}, eb.UniformClusters(), [P, R])
-    assert nowhere.sentence().startswith("There is no estimate of pairwise-precision: it is 0/0")
+    assert nowhere.sentence().startswith("There is no estimate of pairwise-precision: its denominator is 0")
 
 
 def test_the_picture_of_a_result():

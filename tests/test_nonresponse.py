@@ -11,6 +11,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import bootstrap, jackknife
 from erbayes.engine.closed_form import ClosedForm
+from erbayes.engine.diagnostics import _estimate_records
 from erbayes.engine.undecided import with_cases
 from erbayes.labels import ONCE, LinkEnds, check, draw
 from erbayes.study import populations as sim
@@ -485,6 +486,21 @@ def test_the_alarm_of_undecided_draws_on_both_sides_of_its_threshold():
         stated = eb.Sample(units, eb.design.Responding(design, resolved, odds=3))
         (alarm,) = (s for s in eb.alarms(stated, METRICS) if f"{lost} of 200 draws are undecided" in s)
         assert alarm.grade.value == "caution" and "3 times the odds of an error" in alarm
+
+
+def test_the_number_of_records_knows_of_undecided_draws():
+    """Numbers of draws in classes vary: without that, z varied twice as much where some entities are large."""
+    people = sim.simulate(sim.Zeta(2.2, 200), sim.Splits(0.1), 2000, np.random.default_rng(7))
+    census, size = people.units, people.pred.map(people.pred.value_counts()).to_numpy()
+    unit, z = census.ids.get_indexer(people.true), []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 100])
+        record, resolved = rng.integers(len(unit), size=100), rng.random(100) > 0.1
+        at, classes = unit[record][resolved], eb.design.size_classes(size[record], resolved)
+        design = eb.design.Responding(eb.UniformRecords(census.ids[at]), resolved, classes)
+        number, error, N = _estimate_records(eb.Sample(census.take(np.unique(at)), design))
+        z.append((number - N) / error)
+    assert 0.85 < np.std(z) < 1.25 and (np.abs(z) > 3).mean() < 0.02
 
 
 def lost_of(tried, resolved, **more):

@@ -515,7 +515,8 @@ def test_another_prediction_than_the_one_drawn_from_is_refused():
     assert np.isfinite(eb.Sample(eb.measure(PRED, labels), design).expansion.weight).all()
     other = PRED | {9: "d"}
     with pytest.raises(
-        eb.DataError, match="of 9 records in 5 clusters, but this one has 9 records in 4 clusters"
+        eb.DataError,
+        match="of 9 records in 5 clusters, 2 of size 1, but this one has 9 records in 4 clusters, 1 of",
     ):
         eb.Sample(eb.measure(other, labels), design)
 

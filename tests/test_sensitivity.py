@@ -256,6 +256,29 @@ def test_a_census_has_the_error_of_labels_alone():
     assert both.df[0] == systematic.df[0] == 3 and both.cov == pytest.approx(systematic.cov)
 
 
+def test_a_share_near_its_end_has_no_more_variance_than_there_is_room():
+    """Without it, an interval about .004 with the variance of .914 ended at .004."""
+    fits = [normal([x], [1e-6]) for x in (0.0035, 0.004, 0.0045)]
+    both = pool(fits, normal([0.914], [2.25e-4]))[1]
+    between = 4 / 3 * 0.0005**2
+    assert both.cov[0, 0] == pytest.approx(2.25e-4 * (0.004 * 0.996) / (0.914 * 0.086) + between)
+    low, high = both.interval()[0]
+    assert low < 0.001 and 0.008 < high < 0.05
+
+
+def test_ids_of_another_type_are_refused_by_name():
+    text = SHEET.labels.set_axis(range(len(SHEET.labels)))
+    for labels, shown, what in (
+        (text, OLD, "labels"),
+        (SHEET.labels, [OLD, NEW.set_axis(range(len(NEW)))], ""),
+    ):
+        shown = dict(enumerate(shown)) if isinstance(shown, list) else shown
+        with pytest.raises(
+            eb.DataError, match=f"of type string, those of the {what or 'other prediction'} of"
+        ):
+            Decisions(labels, shown)
+
+
 def test_rates_near_one_find_a_place_for_each_record_at_most():
     """A found record implies a thousand missed ones at .999, and there are two clusters without a label."""
     labels, prediction = {1: "x", 2: "x"}, {1: "a", 2: "b", 3: "c", 4: "d"}

@@ -14,7 +14,7 @@ from erbayes.metrics.unseen import Unseen, round_outward
 SETTLED = (
     d.pairwise_precision, d.pairwise_recall, d.pairwise_f1, d.pairwise_f(2), d.jaccard, d.fowlkes_mallows, d.rand,
     d.b3_precision, d.b3_recall, d.cluster_precision, d.cluster_recall, d.cluster_f1,
-    d.matching_rate, d.singleton_share,
+    d.matching_rate, d.singleton_share, d.link_ratio,
 )  # fmt: skip
 NOT_ATTAINED = {"pairwise-recall", "pairwise-f1", "pairwise-f2", "jaccard", "fowlkes-mallows", "rand"}
 """Metrics whose least value joins totals that no partition has together."""
@@ -43,13 +43,13 @@ def brute_force(truth, prediction):
     T, P = sets(truth), sets(prediction)
     home = {i: (next(c for c in T if i in c), next(k for k in P if i in k)) for i in records}
     exact, one = len(set(T) & set(P)), sum(len(c) == 1 for c in T)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         return dict(zip([m.name for m in SETTLED], np.divide(
             [tp, tp, 2 * tp, 5 * tp, tp, tp, pairs - len(t) - len(p) + 2 * tp,
              sum(len(c & k) / len(k) for c, k in home.values()), sum(len(c & k) / len(c) for c, k in home.values()),
-             exact, exact, 2 * exact, len(truth) - one, one],
+             exact, exact, 2 * exact, len(truth) - one, one, len(p)],
             [len(p), len(t), len(t) + len(p), 4 * len(t) + len(p), len(t | p), np.sqrt(len(t) * len(p)), pairs,
-             len(truth), len(truth), len(P), len(T), len(P) + len(T), len(truth), len(T)],
+             len(truth), len(truth), len(P), len(T), len(P) + len(T), len(truth), len(T), len(t)],
         ), strict=True))  # fmt: skip
 
 

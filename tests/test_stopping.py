@@ -716,3 +716,9 @@ def test_the_shell_refuses_other_minima(folder, options, problem):  # noqa: F811
 )
 def test_a_metric_at_its_minimum_is_good_enough(lower, upper, verdict):
     assert judge_bounds(np.array([lower, upper]), 0.9) is verdict
+
+
+def test_links_per_true_link_have_no_minimum():
+    sample = eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformRecords(["x"]))
+    with pytest.raises(eb.DataError, match="link-ratio is best at 1"):
+        check(sample, {"link-ratio": 0.9})

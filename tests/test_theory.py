@@ -319,9 +319,8 @@ def test_a_second_clustering():
         moves = np.minimum(h * np.array([d + u, u + d]), typical)
         p = (moves**2).sum() / 2
         values = counted_by.reference(eb.metrics.pairwise_precision, counted_by.position(sample.units)).values
-        right, most, predicted = values  # the weight is 1: all but the most influential are as they are
-        likely = np.clip((right + most) / 2, *sorted([right, predicted]))
-        below, above = likely - min(right, predicted), max(right, predicted) - likely
+        likely = values[0]  # the weight is 1: all unreached clusters are as they are
+        below, above = likely - min(values), max(values) - likely
         delta, apart = below + above, apart + (below != above)
         mean = value + likely - estimated(other, covariance(other, 1.0))[0]
         wanted = [mean, np.sqrt(variance + p + delta**2 / 12), df]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,7 @@ from ..units.units import Units, histogram
 class Reference:
     """The value of a metric with a second clustering as the truth, θ^S, and its `unreached_share`.
 
-    `values` (3,): unreached clusters as they are, with the most influential one cut as the prediction has it,
-    and with all of them as the prediction has them.
+    `values` (2,): unreached clusters as they are, and as the prediction has them.
     """
 
     values: FloatArray
@@ -45,16 +44,14 @@ class Reference:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Return the lesser and the larger value: all unreached clusters as they are, and as predicted."""
-        ends = self.values[[0, 2]]
-        return float(np.nanmin(ends)), float(np.nanmax(ends))
+        """Return the lesser and the larger value."""
+        return float(np.nanmin(self.values)), float(np.nanmax(self.values))
 
     def likely(self, right: float) -> float:
         """Return the value if the second clustering is `right` about a share of the unreached clusters."""
-        unchanged, one_cut, predicted = self.values
         if not np.isfinite(self.values).all():
             return sum(self.range) / 2
-        return float(np.clip((unchanged + one_cut) / 2 + (1 - right) * (predicted - one_cut), *self.range))
+        return float(self.values @ [right, 1 - right])
 
 
 def find_shared_records(
@@ -89,23 +86,21 @@ def mark_possible_parts(clusters: Units, predicted: IntArray, limit: float) -> B
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricTotals:
-    """Totals of a metric by cluster, (clusters, c), and their `change` if the prediction cuts it."""
+    """Totals of a metric by cluster, (clusters, c)."""
 
     metric: Metric
     columns: list[Column]
     by_cluster: FloatArray
-    change: FloatArray
     known: FloatArray
     place: list[int]
 
     @classmethod
     def of(cls, metric: Metric, clusters: Units) -> MetricTotals:
         columns, known = columns_of([metric])
-        cut = replace(clusters, N=clusters.n)
-        by_cluster, apart = (np.stack([u.column(c) for c in columns], axis=1) for u in (clusters, cut))
+        by_cluster = np.stack([clusters.column(c) for c in columns], axis=1)
         constants = np.array([clusters.total(total.column) for total in known])
         place = positions(metric, [c.name for c in columns] + [total.name for total in known])
-        return cls(metric, columns, by_cluster, apart - by_cluster, constants, place)
+        return cls(metric, columns, by_cluster, constants, place)
 
     @property
     def total(self) -> FloatArray:
@@ -160,7 +155,6 @@ class Second:
     units: Units
     whole: Units
     left_out: int = 0
-    _ordered: dict[Metric, IntArray] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -280,38 +274,16 @@ class Second:
 
         - those larger than L;
         - those most of whose records are in predicted clusters that are larger than L and that no unit
-          reaches: parts of an entity larger than L, if the second clustering split it;
-        - the most influential one of the rest.
+          reaches: parts of an entity larger than L, if the second clustering split it.
 
         No draw shows whether these clusters are right. The metric is computed with them as they are, and as
         if the prediction were right about their records.
         """
-        reached, unreached = self._split_by_reach(self.units, position)
-        totals = MetricTotals.of(metric, self.whole)
-        candidates = self._order_by_influence(totals)
-        candidates = candidates[~reached[candidates]]
-        # the most influential cluster is cut alone, since two joined entities are one such cluster
-        alone = candidates[~unreached[candidates]][:1]
-        one_cut = totals.total + totals.change[candidates[:1]].sum(axis=0)
+        unreached, totals = self._find_unreached(self.units, position), MetricTotals.of(metric, self.whole)
         as_predicted = self._count_as_predicted(unreached, totals.columns)
         predicted = totals.total - totals.by_cluster[unreached].sum(axis=0) + as_predicted
-        predicted += totals.change[alone].sum(axis=0)
-        values = totals.evaluate(np.stack([totals.total, one_cut, predicted]))
-        unreached[alone] = True
-        total = float(totals.size.sum())
+        values, total = totals.evaluate(np.stack([totals.total, predicted])), float(totals.size.sum())
         return Reference(values, float(totals.size[unreached].sum()) / total if total else 0.0)
-
-    def _order_by_influence(self, totals: MetricTotals) -> IntArray:
-        """Return the clusters that the prediction cuts, the one that changes a metric most if cut first."""
-        if totals.metric not in self._ordered:
-            cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
-            changed = totals.evaluate(totals.total + totals.change[cut])
-            influence = np.abs(changed - totals.evaluate(totals.total))
-            # rounded, so that the order of clusters of equal influence does not depend on their numbers
-            largest = np.nanmax(influence, initial=0.0)
-            rounded = np.round(influence / largest, 9) if largest > 0 else influence
-            self._ordered[totals.metric] = cut[np.lexsort((-totals.size[cut], -rounded))]
-        return self._ordered[totals.metric]
 
     def _count_as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
         """Return totals of the records of some clusters if the prediction were right about them."""
@@ -325,8 +297,8 @@ class Second:
         units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
         return np.array([c.count(units)[0] for c in columns])
 
-    def _split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return which clusters units at `position` reach, and which larger ones not, (clusters,) each."""
+    def _find_unreached(self, units: Units, position: IntArray) -> BoolArray:
+        """Return which clusters larger than all that units at `position` reach they do not, (clusters,)."""
         mine, size = np.isin(units.unit, position), self.whole.size
         reached = np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
@@ -336,7 +308,7 @@ class Second:
         seen = mine & np.isin(units.cluster, predicted)
         limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
         larger = (size > limit) | mark_possible_parts(self.whole, predicted, limit)
-        return reached, larger & ~reached
+        return np.asarray(larger & ~reached)
 
 
 def refuse_elsewhere(*clusterings: Any) -> None:

@@ -66,12 +66,16 @@ class TwoPhase:
         metrics = resolve_metrics(metrics)
         for one, which in ((sample, "careful"), (self.cheap, "cheap")):
             _need_ordered(one, which)
-        _need_one_prediction(sample, self.cheap)
+        if sample.units.known is None or not sample.units.known.equals(self.cheap.units.known):
+            raise DataError(
+                "careful and cheap labels were counted with other predictions: pass the same to both"
+            )
         position = self._locate_careful_draws(len(sample))
         pairs = find_common_records(sample, self.cheap)
         _need_same_draws(sample, self.cheap, position, pairs)
-        if pairs is None or not _count_once(sample, self.cheap):
-            pairs = None
+        records = {getattr(x.design, "records", None) for x in (sample, self.cheap)}
+        if not (sample.expansion.once and self.cheap.expansion.once and len(records) == 1):
+            pairs = None  # a unit counts once by both labels, of records drawn from as many
         every, careful = self.cheap, sample
         if pairs is None:
             every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
@@ -94,7 +98,7 @@ class TwoPhase:
             "cheap",
             [""] * len(target.metrics),
             part,
-            lambda metric: Reference(np.full(3, known[metric]), 0.0),
+            lambda metric: Reference(np.full(2, known[metric]), 0.0),
             _count_changes(self.cheap, position),
             error,
         )
@@ -141,13 +145,6 @@ def _need_ordered(sample: Sample, which: str) -> None:
         )
 
 
-def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
-    """Refuse samples whose predictions have other numbers of clusters of some size."""
-    known = careful.units.known
-    if known is None or not known.equals(cheap.units.known):
-        raise DataError("careful and cheap labels were counted with other predictions: pass the same to both")
-
-
 def find_common_records(careful: Sample, cheap: Sample) -> IntArray | None:
     """Return the careful and the cheap unit of each record with both labels, (r, 2); None if not known."""
     units_of_records = []
@@ -174,12 +171,6 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: 
             f"{len(position):,} draws they share none, such as {head(one)} and {head(other)} of draw "
             f"{apart[0] + 1}: bring both lists of draws into the order of drawing"
         )
-
-
-def _count_once(careful: Sample, cheap: Sample) -> bool:
-    """Return whether a unit counts once by both labels, of records drawn from as many."""
-    careful_records, cheap_records = (getattr(x.design, "records", None) for x in (careful, cheap))
-    return careful.expansion.once and cheap.expansion.once and careful_records == cheap_records
 
 
 def _make_round(sample: Sample, draws: int) -> Round:

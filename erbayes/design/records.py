@@ -252,9 +252,13 @@ class ByPredictedSize(Brief, InOneRound):
                 "drawn from it: use Missing.OMIT"
             )
         if self.drawn_from is not None and not known.equals(self.drawn_from):
+            then, sizes = self.drawn_from, np.union1d(self.drawn_from.size, known.size)
+            number = [np.bincount(np.searchsorted(sizes, x.size), x.count, len(sizes)) for x in (then, known)]
+            at = int((number[0] != number[1]).argmax())
+            was, has = (f"{x[at]:,.0f} of size {sizes[at]:,.0f}" for x in number)
             raise DataError(
-                f"chances are those of a prediction of {self.drawn_from}, but this one has {known}: pass the "
-                "prediction that was drawn from",
+                f"chances are those of a prediction of {then}, {was}, but this one has {known}, {has}: pass "
+                "the prediction that was drawn from",
                 remedies.DRAWN_FROM,
             )
         return known

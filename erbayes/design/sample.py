@@ -14,7 +14,7 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import describe, facts_to_html
 from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
-from ..metrics.definitions import UNIT, Group, Metric
+from ..metrics.definitions import UNIT, Group, Metric, link_ratio
 from ..metrics.tables import Pictured
 from ..metrics.unseen import NOTABLE, UNSETTLED, round_outward
 from ..units.heap import Heap, Looks, find_heap
@@ -241,7 +241,8 @@ class Sample(Pictured):
         """
         ends = np.tile(UNSETTLED, (*self.leading, len(metrics), 1))
         for j, metric in enumerate(metrics):
-            if metric.support == UNIT and metric.group is not Group.OTHER and self.settled:
+            settles = metric == link_ratio or (metric.support == UNIT and metric.group is not Group.OTHER)
+            if settles and self.settled:
                 ends[..., j, :] = _find_ends(metric, self.settled, ends[..., j, :])
         return round_outward(ends)
 
@@ -249,7 +250,7 @@ class Sample(Pictured):
 def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: FloatArray) -> FloatArray:
     """Return the values of a metric at the worst and the best totals of its family, (..., 2), in order."""
     columns = [c.column if isinstance(c, Known) else c for c in metric.columns]
-    for family in settled:
+    for family in reversed(settled):  # true links alone are the last one
         if all(c in family[0] for c in columns):
             with np.errstate(invalid="ignore", divide="ignore"):
                 ends = np.stack([metric.formula(*(t[c] for c in columns)) for t in family], axis=-1)

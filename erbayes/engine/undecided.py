@@ -41,7 +41,9 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     counted = np.zeros((len(units), len(metrics)), dtype=bool)
     counted[drawn.unit] = shares > 0
     wrong = (times * (units.column(EXACT) == 0)) @ counted
-    of_unit = np.bincount(drawn.order, design.unresolved_alike, len(units)) / np.maximum(times, 1)
+    code, _, begun = design.count_classes()
+    lost = (1 - np.bincount(code) / begun)[code]
+    of_unit = np.bincount(drawn.order, lost, len(units)) / np.maximum(times, 1)
     plain, share, draws = ClosedForm()(sample, metrics), of_unit[drawn.unit] @ shares, design.tried.sum()
     by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
     mean, variance = found.uncut, found.uncut_sd**2

@@ -36,7 +36,7 @@ NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more"
 )
-EMPTY = "it is 0/0 in this sample, since its denominator is 0"
+EMPTY = "its denominator is 0 in this sample"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

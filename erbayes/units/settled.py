@@ -83,12 +83,14 @@ def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals,
         {B3_PRECISION: B + left.shares, B3_RECALL: R + left.squares / np.maximum(U, 1)},
         {EXACT: E + alone, ENTITIES: K + U - np.where(alone, 0, np.ceil(left.singles / 2))},
         {TRUE_SINGLETONS: single + (U == 1), ENTITIES: K + np.where(U == 1, 1, U // 2)},
+        {TRUE_LINKS: T + pairs(U)},
     )
     best: tuple[Totals, ...] = (
         {COMMON_LINKS: TP + left.links, TRUE_LINKS: T + left.links},
         {B3_PRECISION: B + left.parts, B3_RECALL: R + U},
         {EXACT: E + left.whole, ENTITIES: K + left.whole + left.begun},
         {TRUE_SINGLETONS: single + U, ENTITIES: K + U},
+        {TRUE_LINKS: T},
     )
     return [(low | total, high | total) for low, high in zip(worst, best, strict=True)]
 

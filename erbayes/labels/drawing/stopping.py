@@ -29,7 +29,7 @@ from ...engine.closed_form import ClosedForm
 from ...engine.diagnostics import alarms, reach_large
 from ...engine.undecided import with_cases
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
-from ...metrics.definitions import Metric, resolve_metrics
+from ...metrics.definitions import Metric, link_ratio, resolve_metrics
 from ...metrics.estimates import Estimates
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.tables import Pictured, reason_column
@@ -350,6 +350,10 @@ def _explain_unreached(sample: Sample, known: ClusterSum | None, share: float, u
 def _check_minimum(metric: Metric, value: object) -> float:
     """Return a minimum, refusing one outside the range of its metric."""
     least, most = metric.support
+    if metric == link_ratio:
+        raise DataError(
+            "link-ratio is best at 1, so that more is not better: give precision and recall a minimum"
+        )
     must = f"lie between {least:g} and {most:g}, both excluded"
     return number(value, f"the minimum of {metric.name}", lambda x: least < x < most, must)
 
