@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from test_statistics import slope
+from test_statistics import slope_of_the_page
 
 import erbayes as eb
 from erbayes.analysis import impact as room
@@ -280,7 +280,7 @@ def test_totals_means_and_ratios_are_those_of_r():
 
 def test_gini_and_regression_are_the_formulas_of_convey_and_survey_by_hand():
     """R is not at hand. Langel and Tillé (2013), as convey linearises Gini, and the sandwich of svyglm."""
-    statistics = ["gini", slope]
+    statistics = ["gini", slope_of_the_page()]
     found = eb.impact(PREDICTION, LABELS, each_draw(DRAWN), statistics, **GIVEN)
     by, n = TABLE.loc[LABELS.index].groupby(LABELS), len(DRAWN)
     size, sales = by.size(), by["amount"].sum()

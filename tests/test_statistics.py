@@ -1,5 +1,9 @@
 """Statistics against brute force, their influences against numerical derivatives, and their texts."""
 
+import ast
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,20 +71,19 @@ def test_influences_are_numerical_derivatives(text):
     assert np.abs(numerical - influence).max() <= 1e-6 * max(np.abs(influence).max(), 1.0)
 
 
-def slope(customers, weights):
-    """The regression of docs/guide/own-numbers.md, with the influence of its formula."""
-    X = np.column_stack([np.ones(len(customers)), np.log(customers["size"])])
-    y = customers["sales"].to_numpy()
-    squares = X.T @ (weights[:, None] * X)
-    B = np.linalg.solve(squares, X.T @ (weights * y))
-    influence = np.linalg.solve(squares, X.T * (y - X @ B))
-    return B[1], influence[1]
+def slope_of_the_page():
+    """The regression of docs/guide/own-numbers.md, as a reader copies it."""
+    page = Path(__file__).parents[1] / "docs" / "guide" / "own-numbers.md"
+    (code,) = re.findall(r"^```python\n(import numpy.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    names = {"np": np}
+    exec(ast.unparse(next(x for x in ast.parse(code).body if isinstance(x, ast.FunctionDef))), names)
+    return names["slope"]
 
 
 def test_the_regression_of_the_page_has_the_influence_of_least_squares():
     """Slope by `lstsq`; its influence over 1 less the leverage is the change without a row, refitted."""
-    rows, (slope_of_rows,) = ROWS.rename(columns={"x": "sales"}), st.statistics_of(slope)
-    value, influence = slope_of_rows.linearise(rows, W)
+    rows, (slope,) = ROWS.rename(columns={"x": "sales"}), st.statistics_of(slope_of_the_page())
+    value, influence = slope.linearise(rows, W)
     A = np.column_stack([np.ones(N), np.log(rows["size"])]) * np.sqrt(W)[:, None]
     b = np.sqrt(W) * rows["sales"].to_numpy()
 
@@ -91,7 +94,7 @@ def test_the_regression_of_the_page_has_the_influence_of_least_squares():
     leverage = np.diag(A @ np.linalg.pinv(A))
     without = np.array([refit(np.arange(N) != i) for i in range(N)])
     np.testing.assert_allclose(W * influence / (1 - leverage), value - without, rtol=1e-8)
-    (left_out,) = st.statistics_of(lambda rows, w: slope(rows, w)[0])
+    (left_out,) = st.statistics_of(lambda rows, w: slope.function(rows, w)[0])
     np.testing.assert_allclose(left_out.linearise(rows, W)[1], (value - without) / W, rtol=1e-8)
 
 
