@@ -119,7 +119,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     opened = SOURCES[source](frame, tmp_path)
     with pytest.raises(eb.DataError, match=told) as scanned:
         scan(opened, LABELS, Columns("record", "cluster"))
-    assert str(scanned.value).endswith("if a real cluster has it: Columns(any_id=True) (--any-id)")
+    assert str(scanned.value).endswith("if it is a real id: Columns(any_id=True) (--any-id)")
     meant = scan(opened, LABELS, Columns("record", "cluster", any_id=True))
     real = eb.measure(eb.Clustering.of(frame, any_id=True), LABELS)
     assert meant.table().equals(real.table()) and meant.m.tolist() == [2.0]

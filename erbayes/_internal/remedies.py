@@ -34,7 +34,7 @@ ANSWERS = Remedy(
     "list of true pairs erbayes.Clustering.from_pairs"
 )
 THRESHOLD = Remedy("give the least score of a link", "threshold=x", "--threshold X")
-ANY_ID = Remedy("or, if a real cluster has it", "Clustering.of(memberships, any_id=True)", "--any-id")
+ANY_ID = Remedy("or, if it is a real id", "Clustering.of(memberships, any_id=True)", "--any-id")
 DRAWN_FROM = Remedy(
     "to judge another prediction of the records, name the one drawn from",
     "Labels.design(drawn_from=...)",

@@ -30,7 +30,7 @@ HINTED = 1000
 NONE_TEXTS = {text.strip() for text in NULL_TEXTS} - {"0"}
 """Texts that mean no cluster, in small letters without blanks around them."""
 NONE_INTEGERS = (*NULL_NUMBERS, 2**64 - 1)
-ANY_ID = Remedy("or, if a real cluster has it", "Columns(any_id=True)", "--any-id")
+ANY_ID = Remedy("or, if it is a real id", "Columns(any_id=True)", "--any-id")
 """What to do about ids that mean none."""
 BLANKS = (" ", "\t", "\u00a0")
 """Blanks that are looked for at the ends of cluster ids."""
