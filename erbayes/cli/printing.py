@@ -210,8 +210,8 @@ def show_labels(labels: eb.labels.Labels) -> None:
         f"{draws - len(labels.lost):,} of {draws:,} draws; "
         f"answers in {', '.join(labels.files) or 'no file'}\n"
     )
-    typer.echo(render_plain(labels.summary()))
-    typer.echo(render_plain(labels.annotators()))
+    answered = [labels.annotators()] if len(records) else []
+    typer.echo("\n".join(map(render_plain, [labels.summary(), *answered])))
     if len(labels.unresolved):
         states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
         counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
