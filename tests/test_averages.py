@@ -170,8 +170,8 @@ def test_the_engines_are_the_answer_and_the_posterior_of_the_fit_and_say_so(fit)
     for one, said in ((found, "(80%)"), (bare, "are those of a size model")):
         (note,) = one.alarms
         assert said in note and "depends on a prior" in note and note.grade.name == "NOTE"
-    with pytest.raises(eb.NotIdentified):
-        bayes.Modelled(draws=500, weight=1)(SAMPLE, [m.cluster_recall], 1)
+    with pytest.raises(eb.NotIdentified, match=r"has no cluster-recall, .* ask for pairwise-precision$"):
+        bayes.Modelled(draws=500, weight=1)(SAMPLE, [P, m.cluster_recall], 1)
     with pytest.raises(eb.DataError, match="weight of the posterior"):
         bayes.Modelled(weight=1.2)
 

@@ -505,14 +505,15 @@ def test_coordinates_in_which_heavy_tails_are_light():
     assert np.quantile(np.abs(light), 0.9999) == pytest.approx(np.sqrt(6 * np.log1p(far**2 / 6)), rel=0.01)
 
 
-def test_blocks_in_the_tails_of_their_prior_stay_as_they_are():
+def test_blocks_in_the_tails_of_their_prior_are_centred_there():
     first, second = (np.array([0, 1]), 0.0, 1.0), (np.array([2]), 5.0, 0.1)
     tails = LightTails(3, [first, second])
-    assert tails.near(np.array([0.5, 0.5, 5.0])).blocks == [first, second]
-    assert tails.near(np.array([2.4, 0.4, 5.24])).blocks == [first, second]
-    assert tails.near(np.array([2.4, 0.6, 5.25])).blocks == []
-    assert tails.near(np.array([9.0, 0.0, 5.0])).blocks == [second]
-    assert tails.near(np.array([1.0, 0.0, 0.0])).blocks == [first]
+    assert tails.about(np.array([0.5, 0.5, 5.0])).blocks == [first, second]
+    assert tails.about(np.array([2.4, 0.4, 5.24])).blocks == [first, second]
+    far = tails.about(np.array([3.0, 4.0, 5.5]))
+    assert_allclose(far.location, [3, 4, 5.5])
+    assert_allclose(far.scale, np.array([5, 5, 0.1 * 5]) / np.sqrt(6))
+    assert tails.about(np.array([9.0, 0.0, 5.0])).blocks[1] == second
     theta, log_jacobian = LightTails(3, []).theta(np.ones((2, 3)))
     assert (theta == 1).all() and (log_jacobian == 0).all()
 

@@ -188,7 +188,10 @@ def _count_entities(
         "log_biased_mean": np.log(biased),
         "records": known.total(RECORDS),
         "log_predicted": _smooth_cluster_counts(grid, known),
-        **_count_draws(grid, entities),
+        "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
+        "sampled_records": float(entities.size.sum()),
+        "sampled_true_links": float(pairs(entities.size).sum()),
+        "sampled_common_links": float(entities.links.sum()),
         **_count_errors(grid, entities),
         **_count_mates(grid, known, mates),
         **_count_unlabelled(grid, known, mates.noise, units),
@@ -214,16 +217,6 @@ def need_design(sample: Sample) -> SelectedBySize:
             "without a predicted cluster were kept: use Missing.OMIT"
         )
     return design
-
-
-def _count_draws(grid: SizeGrid, entities: SampledEntities) -> dict[str, Any]:
-    """Count the draws of each size, and the links of the sampled entities."""
-    return {
-        "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
-        "sampled_records": float(entities.size.sum()),
-        "sampled_true_links": float(pairs(entities.size).sum()),
-        "sampled_common_links": float(entities.links.sum()),
-    }
 
 
 def _count_errors(grid: SizeGrid, entities: SampledEntities) -> dict[str, Any]:

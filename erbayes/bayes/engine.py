@@ -101,8 +101,17 @@ class Modelled:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """Return `answer` of the fit of a sample."""
-        split_identified(metrics)  # refuses metrics of groups before it fits
+        self._need_metrics(metrics)
         return self.answer(self.fitted(sample, rng), metrics)
+
+    def _need_metrics(self, metrics: Sequence[Metric]) -> None:
+        """Refuse metrics of groups, and those that a posterior alone does not have, before a fit."""
+        modelled, others = ([m.name for m in of] for of in split_identified(metrics))
+        if self.weight == 1 and others:
+            raise NotIdentified(
+                f"the posterior has no {', '.join(others)}, which engine='size model' quotes from the closed "
+                f"form: take that engine, or ask for {', '.join(modelled) or 'metrics of links'}"
+            )
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """As `Paired.paired`: each prediction has the answer of its own fit, next to the joint closed form.
@@ -111,7 +120,7 @@ class Modelled:
         these, errors of the predictions are taken for independent, so that differences are averages of
         those of the draws and of the closed form, at the same weight.
         """
-        split_identified(metrics)
+        self._need_metrics(metrics)
         rng, many = generator(rng), len(samples) > MANY
         engine = self._by_default(OF_CURVE) if many else self
         # the seed of the front door, so that each prediction has the answer that it has there

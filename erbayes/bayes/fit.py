@@ -82,14 +82,14 @@ class Fit(FittedTree):
     """
 
     def table(
-        self, level: float = 0.95, metrics: MetricLike | None = None, errors: bool = False
+        self, level: float = 0.95, metrics: MetricLike = DEFAULT_METRICS, errors: bool = False
     ) -> pd.DataFrame:
         """Return estimates and intervals of metrics, and how they depend on priors.
 
         Parameters
         ----------
-        metrics : Metric or str, or several, optional
-            By default `erbayes.metrics.DEFAULT_METRICS`. Those that the model does not have are quoted from
+        metrics : Metric or str, or several
+            Those that the model does not have are quoted from
             the closed form, and have no posterior.
         errors : bool
             Whether there are columns of the Monte Carlo errors of both ends (see `Estimates.table`).
@@ -105,7 +105,7 @@ class Fit(FittedTree):
             - posterior_lower, posterior_upper: the interval of the posterior.
             - closed_lower, closed_upper: that of the closed form.
         """
-        metrics = _choose_metrics(metrics)
+        metrics = resolve_metrics(metrics)
         answer = self.estimate(metrics)
         table = answer.table(level, errors=errors)
         modelled, _ = split_identified(dict.fromkeys(metrics))
@@ -128,13 +128,13 @@ class Fit(FittedTree):
         """Return the row of one metric in the table of `estimate`."""
         return self.estimate(metric)[metric]
 
-    def interval(self, level: float = 0.95, metrics: MetricLike | None = None) -> FloatArray:
+    def interval(self, level: float = 0.95, metrics: MetricLike = DEFAULT_METRICS) -> FloatArray:
         """Return the intervals of `estimate`, (k, 2), by default of the metrics of `table`."""
-        return self.estimate(_choose_metrics(metrics)).interval(level)
+        return self.estimate(metrics).interval(level)
 
     def estimates_by_name(self) -> dict[str, Estimates]:
         """Return the metrics of `table`, without a name, for a picture."""
-        return {"": self.estimate(_choose_metrics(None))}
+        return {"": self.estimate(DEFAULT_METRICS)}
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         """Refuse to be an array, as which ArviZ takes what it does not know."""
@@ -182,26 +182,17 @@ class Fit(FittedTree):
 
         These are summaries of posterior draws, `values`, which take its place without a weight.
         """
-        try:
-            closed = ClosedForm()(self.sample, metrics)
-        except NotIdentified:
-            known = [m for m in metrics if not identifies(m) or self._has_closed_form(m)]
-            named = tuple(m.name for m in metrics), values, tuple(m.support for m in metrics)
-            closed = replace(Estimates.of_draws(*named), values=None, kind=DEFAULT)
-            if known:
-                found = ClosedForm()(self.sample, known)
-                both = stack_components(found, closed, cov=block_diag(found.cov, closed.cov))
-                place = [known.index(m) if m in known else len(known) + j for j, m in enumerate(metrics)]
-                return both.part(place), np.array([m not in known for m in metrics])
-            return closed, np.ones(len(metrics), dtype=bool)
-        return closed, np.array([bool(why) for why in closed.reasons])
-
-    def _has_closed_form(self, metric: Metric) -> bool:
-        try:
-            ClosedForm()(self.sample, [metric])
-        except NotIdentified:
-            return False
-        return True
+        if (closed := _ask_closed_form(self.sample, metrics)) is not None:
+            return closed, np.array([bool(why) for why in closed.reasons])
+        known = [m for m in metrics if not identifies(m) or _ask_closed_form(self.sample, [m])]
+        named = tuple(m.name for m in metrics), values, tuple(m.support for m in metrics)
+        closed = replace(Estimates.of_draws(*named), values=None, kind=DEFAULT)
+        if known:
+            found = ClosedForm()(self.sample, known)
+            both = stack_components(found, closed, cov=block_diag(found.cov, closed.cov))
+            place = [known.index(m) if m in known else len(known) + j for j, m in enumerate(metrics)]
+            closed = both.part(place)
+        return closed, np.array([m not in known for m in metrics])
 
     def allows_cap(self, metrics: Sequence[Metric]) -> BoolArray:
         """Return which metrics have draws of both readings of a heap in the predicted sizes, (k,)."""
@@ -253,9 +244,12 @@ class NotConverged(UserWarning):
     """Warning that a fit is unreliable, with the reasons."""
 
 
-def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:
-    """Return metrics as objects, by default the default ones."""
-    return resolve_metrics(DEFAULT_METRICS if metrics is None else metrics)
+def _ask_closed_form(sample: Sample, metrics: Sequence[Metric]) -> Estimates | None:
+    """Return the closed form of metrics; None where a sample has none."""
+    try:
+        return ClosedForm()(sample, metrics)
+    except NotIdentified:
+        return None
 
 
 def describe_weights(names: Sequence[str], weights: FloatArray) -> tuple[Sentence, ...]:

@@ -77,7 +77,7 @@ class Target(Protocol):
         ...
 
 
-Block = tuple[IntArray, float, float]
+Block = tuple[IntArray, Any, float]
 """Coordinates with a multivariate t prior of 3 degrees of freedom, its location and its scale."""
 
 
@@ -99,14 +99,16 @@ class LightTails:
         """Multiply the coordinates of each block by its number, (..., blocks)."""
         return np.asarray(points * (1 + (by - 1) @ self.member.T))
 
-    def near(self, theta: FloatArray) -> LightTails:
-        """Return coordinates that do not transform blocks in which θ, (d,), lies in the tail of its prior."""
-        blocks = [
-            (at, location, scale)
-            for at, location, scale in self.blocks
-            # a posterior in the tail of its prior is nearly normal in θ
-            if (((theta[at] - location) / scale) ** 2).sum() < BEND
-        ]
+    def about(self, theta: FloatArray) -> LightTails:
+        """Return coordinates in which blocks whose prior has θ, (d,), in its tail are centred there.
+
+        Their scale is as much larger as θ is farther out than `BEND`: data on one side only leave such a
+        posterior the tail of its prior.
+        """
+        blocks = []
+        for at, location, scale in self.blocks:
+            far = (((theta[at] - location) / scale) ** 2).sum() / BEND
+            blocks.append((at, location, scale) if far < 1 else (at, theta[at], scale * np.sqrt(far)))
         return LightTails(len(theta), blocks)
 
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -184,7 +186,7 @@ class Adapted:
 
         point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
         theta, _ = self.tails.theta(point[None])
-        self.tails = self.tails.near(theta[0])
+        self.tails = self.tails.about(theta[0])
         (point,) = self.tails.u(theta)
         f = self._negate_density(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
         H = np.empty((d, d))

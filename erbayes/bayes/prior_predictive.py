@@ -131,17 +131,14 @@ def elicited(
     """
     sizes, retention, mates = PredictionInformed(), Retention(), Mates()
     if intact is not None:
-        retention = replace(retention, break_level=_match_quantiles("intact", intact, _log_hazard))
+        retention = replace(
+            retention, break_level=_match_quantiles("intact", intact, lambda p: np.log(-np.log(p)))
+        )
     if right is not None:
         mates = replace(mates, level=_match_quantiles("right", right, logit))
     if in_larger is not None:
         sizes = replace(sizes, larger_share=_match_quantiles("in_larger", in_larger, logit))
     return SizeModel(sizes, retention, mates)
-
-
-def _log_hazard(share: FloatArray) -> FloatArray:
-    """Return the log hazard h of an error that a share exp(-e^h) of the entities does not have."""
-    return np.asarray(np.log(-np.log(share)))
 
 
 def _match_quantiles(question: str, answer: Range, scale: Callable[[FloatArray], FloatArray]) -> NormalPrior:

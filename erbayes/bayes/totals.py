@@ -44,7 +44,10 @@ from .population import JoinedDraws, Populations
 from .programs import ParameterDraws
 
 LEAST_AGREEING = 0.02
-"""Least mean agreement of common links by sizes and retention with those by mates, from 0 to 1."""
+"""Least mean agreement of common links by sizes and retention with those by mates, from 0 to 1.
+
+Of 504 fits of the default model none had less than .06. Of 84 with zeta sizes, which were wrong, 17 had less.
+"""
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
