@@ -151,6 +151,8 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --cluster nope --memory-limit 1GB",
             "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: Columns"),
         ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
+        ("uniform-clusters --alone nope", "no record that was read has a cluster 'nope', which --alone names"),
+        ("uniform-clusters --records p.csv", "no prediction that was read has links: leave it out, or say --edges"),
         ("uniform-clusters --record nope", "no file that was read has a column 'nope', which --record names"),
         ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
         ("uniform-clusters --output none/found.csv", "cannot write none/found.csv: No such file or directory"),

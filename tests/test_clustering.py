@@ -184,9 +184,9 @@ SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
         (SCORED[["l", "p"]], {"score": "p", "threshold": 0.5}, "it is not clear which have both records"),
         (SCORED[["l", "r"]], {"records": ["a", "b"]}, "1 of 3 records in the pairs are not among all .* 'c'"),
         (SCORED[["l", "r"]], {"records": ["x", "y"]}, "3 of 3 records in the pairs are not among all"),
-        (SCORED[["l", "r"]], {"records": [1, 2]}, "of type string, and of type integer among all records"),
+        (SCORED[["l", "r"]], {"records": [1, 2]}, "of type string, those of the list of all records of type integer"),
         (SCORED[["l", "r"]], {"records": ["a", "b", "c", "c"]}, "all records of the pairs: 1 duplicates"),
-        (SCORED[["l", "r"]].assign(r=[1, 2]), {}, "of type string in one column, integer in the other"),
+        (SCORED[["l", "r"]].assign(r=[1, 2]), {}, "are of type string, those of the column .r. of type integer"),
         (SCORED[["l", "r"]].assign(r=["a", None]), {}, "column 'r' of the pairs: 1 of 2 are missing"),
         ({"a": "b"}, {}, "pairs: expected a DataFrame or an Arrow table, not dict"),
     ],
@@ -221,7 +221,7 @@ def test_columns_are_not_chosen_by_position(kind):
     with pytest.raises(
         eb.DataError,
         match=r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
-        r"the entity; choose two: table\[\['record', 'cluster'\]\] \(FILE:RECORD,CLUSTER\)$",
+        r"the entity; choose two: table.set_index\('record'\)\['cluster'\] \(FILE:RECORD,CLUSTER\)$",
     ):
         eb.measure({"a": 1, "b": 1}, table)
     assert len(Clustering.of(table[["key", "who"]]).clusters) == 1

@@ -102,7 +102,9 @@ def test_columns_of_splink_and_of_dedupe_are_known():
     two = splink.assign(source_dataset_l="a", source_dataset_r=["a", "b"])
     listed = ["a-__-1", "a-__-2", "a-__-3", "b-__-3", "b-__-1"]
     assert Edges.of(two.assign(unique_id_r=[2, 1]), listed).right.tolist() == [1, 4]
-    with pytest.raises(eb.DataError, match="of type string, and of type integer among all records"):
+    with pytest.raises(
+        eb.DataError, match="of type string, those of the list of all records of type integer"
+    ):
         Edges.of(two.assign(unique_id_r=[2, 1]), [1, 2, 3])
     assert len(Edges.of(two.assign(source_dataset_r="a"), [1, 2, 3]).score) == 2
 
@@ -123,9 +125,9 @@ def test_the_score_may_be_any_column_that_is_named():
         (WEIGHTS.assign(weight=[1, np.nan, 2, np.nan]), ALL, "2 of 4 scores 'weight' are missing: leave these rows out"),
         (WEIGHTS.assign(weight=list("abcd")), ALL, "scores 'weight' must be numbers, not such as 'a', 'b', 'c'"),
         (WEIGHTS.assign(weight=[True, False, True, True]), ALL, "scores 'weight' must be numbers"),
-        (WEIGHTS.assign(r=[5, 6, 7, 9]), ALL, "of type string in one column, integer in the other"),
+        (WEIGHTS.assign(r=[5, 6, 7, 9]), ALL, "are of type string, those of the column .r. of type integer"),
         (WEIGHTS, list("abcd"), "1 of 5 records in the edges are not among all records, such as 'e'"),
-        (WEIGHTS, range(6), "of the edges are of type string, and of type integer among all records: none"),
+        (WEIGHTS, range(6), "of the edges are of type string, those of the list of all records of type integer: none"),
         (WEIGHTS, [*ALL, "a"], "all records of the edges: 1 duplicates, such as 'a'"),
         (WEIGHTS.assign(r=WEIGHTS.l), ALL, "every edge joins a record with itself"),
     ],

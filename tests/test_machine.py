@@ -138,8 +138,8 @@ ONE = table_of(("a", "b", 0.9))
         ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),
         ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
         ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
-        ((table_of((1, "b", 1)), [1]), "record ids are of types integer and string|all strings or all integers"),
-        ((ONE, [1]), "record ids are of types integer and string"),
+        ((table_of((1, "b", 1)), [1]), "are of type integer, those of the column .* of type string|all strings or all integers"),
+        ((ONE, [1]), "are of type integer, those of the column .* of type string"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(arguments, message):

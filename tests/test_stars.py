@@ -128,7 +128,10 @@ def test_scores_and_words_need_a_decision():
 def test_other_tables_are_refused():
     with pytest.raises(eb.DataError, match="the table of pairs has no column 'unique_id_l', 'unique_id_r'"):
         read_stars(pd.DataFrame({"l": ["a"], "r": ["b"], "clerical_match_score": [1]}), ["a"])
-    with pytest.raises(eb.DataError, match="record ids are of types integer and string"):
+    with pytest.raises(
+        eb.DataError,
+        match=r"are of type integer, those of the column 'unique_id_l' of the pairs of type string",
+    ):
         read_stars(table(("a", "b", 1)), [1])
 
 

@@ -13,7 +13,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.diagnostics import influence
 from ..metrics.columns import PIECES
 from ..metrics.definitions import Metric
-from ..units.ids import kind, same_kind
+from ..units.ids import same_kind
 from ..units.units import Units
 
 Rule = Callable[[pd.Series], Any]
@@ -106,8 +106,7 @@ def _of_records(units: Units, attributes: Any) -> pd.DataFrame:
     """Return the attributes of labelled records, in the order of `piece_of`."""
     need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
     ids, among = _locate_units(units).index, "labelled records"
-    if len(attributes):
-        same_kind(kind(attributes.index), kind(ids), among, "ids in the index of attributes")
+    same_kind(attributes.index, ids, among, "ids in the index of attributes")
     table: pd.DataFrame = attributes[attributes.index.isin(ids)]
     twice = table.index[table.index.duplicated()].unique()
     refuse_cases(twice, f"attributes have several rows for {{n}} {among}, such as")

@@ -27,7 +27,7 @@ from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ..metrics.totals import positions
 from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
-from ..units.ids import kind, same_kind
+from ..units.ids import same_kind
 from ..units.measuring import read_framed, refuse_unmatched, units_of
 from ..units.units import Units, histogram
 
@@ -388,8 +388,7 @@ class ChangedShare:
 
 def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> IntArray:
     """Return the cluster in the second clustering of each record of the prediction, numbered without gaps."""
-    if len(second.records) and len(prediction.records):
-        same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
+    same_kind(prediction.records, second.records, f"second clustering {name!r}")
     position = second.records.get_indexer(prediction.records)
     absent, records = prediction.records[position < 0], len(prediction.records)
     if len(absent):

@@ -341,7 +341,7 @@ class One(PredictionOptions, Inputs):
         """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
         prediction, read = self.reading.read(self.part, "prediction", self.near)
         shared, labels_read = self.labelled(prediction.records)
-        self.reading.refuse_unbound()
+        self.reading.refuse_unbound(recalled=self.returned is not None)
         message(f"read {read}; {labels_read}")
         self.name_added(prediction)
         return prediction, shared, f"{read}; {labels_read}"
@@ -414,7 +414,8 @@ class Several(Inputs):
             message(f"{name}: read {read[name]}")
             self.name_added(predictions[name])
         shared, labels_read = self.labelled(next(iter(predictions.values())).records)
-        self.reading.refuse_unbound()
+        one = self.cluster[0] if self.cluster else None
+        self.reading.refuse_unbound(cluster=one, recalled=self.returned is not None)
         message(f"read {labels_read}")
         return predictions, shared, {"": labels_read} | read
 

@@ -114,22 +114,34 @@ class ReadingOptions:
 
     @cached_property
     def bound(self) -> set[str]:
-        """Return the paths of the tables that have the column of --record."""
+        """Return the options that said something of a file."""
         return set()
 
-    def bind(self, columns: Iterable[Any], path: Path) -> str | None:
+    def bind(self, columns: Iterable[Any]) -> str | None:
         """Return the column of --record if a table has it."""
         if self.record is None or self.record not in list(columns):
             return None
-        self.bound.add(str(path))
+        self.bound.add("--record")
         return self.record
 
-    def refuse_unbound(self, attributes: Path | None = None) -> None:
-        """Refuse a column of --record that no file has, not even that of attributes."""
+    def refuse_unbound(
+        self, attributes: Path | None = None, cluster: str | None = None, recalled: bool = False
+    ) -> None:
+        """Refuse what says nothing of any file, not even of attributes; what a folder recalls may."""
         if attributes is not None:
-            self.bind(read_attributes(attributes, None, pd.Index([], dtype=str)), attributes)
-        if self.record is not None and not self.bound:
-            raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
+            self.bind(read_attributes(attributes, None, pd.Index([], dtype=str)))
+        for name, value, what in (
+            ("--record", self.record, "no file that was read has a column"),
+            ("--cluster", cluster, "no prediction that was read has a column"),
+            ("--alone", None if recalled else self.alone, "no record that was read has a cluster"),
+        ):
+            if value is not None and name not in self.bound:
+                raise DataError(f"{what} {value!r}, which {name} names: name another one, or leave it out")
+        if self.links.records is not None and not recalled and "--records" not in self.bound:
+            raise DataError(
+                "--records lists all records of links, and no prediction that was read has links: leave it "
+                "out, or say --edges if rows are links"
+            )
 
     def read_table(self, path: Path) -> pd.DataFrame:
         """Read a file, without blanks at the ends of its cells if they are to be removed."""
@@ -143,7 +155,8 @@ class ReadingOptions:
         links = self.links.given
         optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
         cluster = None if optional else part.cluster
-        record = self.bind(table.columns, part.path)
+        self.bound.update(["--cluster"] if cluster is not None else [])
+        record = self.bind(table.columns)
         named = name_columns(part.path, record=record, cluster=cluster, links=links)
         if not named.ends and isinstance(part.path, File):  # said of another table of the same matcher
             hinted = {name: column for name, column in part.path.hints.items() if column in table.columns}
@@ -156,7 +169,12 @@ class ReadingOptions:
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
                 "behind the file that has scores, such as edges.csv@0.9"
             )
-        return taken if self.alone is None or taken.of_links else taken.separate(self.alone)
+        if taken.of_links:
+            self.bound.add("--records")
+        elif self.alone is not None:
+            taken, before = taken.separate(self.alone), taken
+            self.bound.update(["--alone"] if not taken.chosen.equals(before.chosen) else [])
+        return taken
 
     def read(
         self, part: PredictionFile, what: str, near: readings.Near | None = None, alone: bool | None = None
@@ -173,7 +191,7 @@ class ReadingOptions:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
         table, said = self.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
-        record = said.record or self.bind(table.columns, path)
+        record = said.record or self.bind(table.columns)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = column_roles.read_prediction(
             table, named, readings.Near.all_of(records), groups="entity", what="labels"

@@ -18,7 +18,6 @@ import pandas as pd
 from .._internal.errors import DataError
 from .._internal.known_columns import JOIN
 from .._internal.tables import is_table
-from ..units.ids import same_kind
 
 CODED = r"[^\w ./#<>()-]"
 """Characters that are coded, since some dialect or driver reads them as a quote, an escape or a parameter."""
@@ -164,12 +163,6 @@ class Database(Protocol):
     def counting(self, rows: int) -> AbstractContextManager[None]:
         """Prepare the database for statements that only count so many rows by one id."""
         return nullcontext()
-
-
-def refuse_unlike(kind: str | None, other: str | None, what: str) -> None:
-    """Refuse record ids of a second table whose type is another than that of the prediction's."""
-    if kind is not None and other is not None:
-        same_kind(kind, other, what)
 
 
 def changed(how: str) -> DataError:

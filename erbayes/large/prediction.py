@@ -15,10 +15,10 @@ from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts, frame_ids, refuse_outside
 from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
-from ..units.ids import kind
+from ..units.ids import kind, same_kind
 from ..units.reading import Near
 from ..units.units import Units
-from .database import Database, changed, refuse_unlike
+from .database import Database, changed
 from .reading import LOOKED_UP, find_scanned, plain_id
 from .sources import has_own_database, lies_elsewhere
 
@@ -113,13 +113,13 @@ class FrameIds:
 
     def restrict(self, prediction: Prediction) -> Prediction:
         """Return the prediction on the records of the frame."""
-        refuse_unlike(prediction.database.kind(prediction.record), self.kind, "frame")
+        same_kind(prediction.database.kind(prediction.record), self.kind, "frame")
         return prediction.within(self.ids)
 
     def refuse_outside(self, prediction: Prediction, labels: Clustering) -> None:
         """Refuse labelled records that are not in the frame, and ids of other types."""
         database = prediction.database
-        refuse_unlike(database.kind(prediction.record), self.kind, "frame")
+        same_kind(database.kind(prediction.record), self.kind, "frame")
         inside = database.rows_in(f"SELECT r FROM ({self.ids}) AS f", "r", labels.records.tolist())
         refuse_outside(labels.records, ~labels.records.isin([r for (r,) in inside]))
 
@@ -225,7 +225,7 @@ class GroupColumn:
         named = None if record == name else record
         ids = find_scanned(attributes, named, near, "table of attributes", (name,))
         attributes.use(ids, name)
-        refuse_unlike(kind(near.first), attributes.kind(ids), "table of attributes")
+        same_kind(kind(near.first), attributes.kind(ids), "table of attributes")
         column = cls.of(attributes, name)
         rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values

@@ -123,7 +123,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         labels = sampled_labels(labels, next(iter(predictions.values())).find(near) if wide else None)
         known = kind(labels.records)
         for prediction in predictions.values():
-            same_kind(prediction.database.kind(prediction.record) or known, known)
+            same_kind(prediction.database.kind(prediction.record), known)
         ids = FrameIds.of(others[0], columns.record, labels.records) if of_frame else None
         if ids is not None:
             ids.refuse_outside(next(iter(predictions.values())), labels)

@@ -26,8 +26,9 @@ from ..units.features import (
     refuse_unusable,
     take_values,
 )
+from ..units.ids import same_kind
 from .counted import Scanned
-from .database import Database, refuse_unlike
+from .database import Database
 from .duckdb import DuckDB
 from .prediction import Prediction
 from .reading import find_scanned, plain_id, use_columns
@@ -254,7 +255,7 @@ def _join_attributes(
         near = Prediction.of(table, (record, cluster)).near()
         ids = find_scanned(holder, None, near, "table of attributes", needed)
         holder.use(ids, *needed)
-        refuse_unlike(table.kind(record), holder.kind(ids), "attributes")
+        same_kind(table.kind(record), holder.kind(ids), "attributes")
     further = {"g": "''" if by is None else f"CAST({holder.quote(by)} AS {holder.dialect.text})"}
     further |= {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
     if holder is table:

@@ -27,6 +27,7 @@ from .ids import (
     refuse_lost_digits,
     refuse_no_records,
     refuse_word_for_none,
+    same_kind,
 )
 from .reading import Named, Near, Reading, explain_repeats, to_links_table
 
@@ -87,10 +88,7 @@ def read_ends(
 ) -> tuple[IntArray, IntArray, pd.Index]:
     """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
     left, right = (ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other))
-    if len(one) and kind(left) != kind(right):
-        raise DataError(
-            f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
-        )
+    same_kind(left, right, f"column {other.name!r}", f"ids in column {one.name!r} of the {what}")
     codes, distinct = pd.factorize(left.append(right))
     if not any_id:
         ends = f"column {one.name!r} or {other.name!r} of the {what}"
@@ -105,11 +103,7 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     listed = ids(records, f"all records of the {what}")
     if not listed.is_unique:
         refuse_cases(listed[listed.duplicated()], f"all records of the {what}: {{n}} duplicates, such as")
-    if len(listed) and len(in_pairs) and kind(listed) != kind(in_pairs):
-        raise DataError(
-            f"record ids of the {what} are of type {kind(in_pairs)}, and of type {kind(listed)} among all "
-            "records: none could match; convert one of them (ids of CSV files are strings)"
-        )
+    same_kind(in_pairs, listed, "list of all records", f"record ids of the {what}")
     position = listed.get_indexer(in_pairs)
     said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
     refuse_cases(in_pairs[position < 0], said)

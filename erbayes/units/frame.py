@@ -18,7 +18,7 @@ from .._internal.errors import DataError, refuse_cases
 from .._internal.tables import is_table, to_frame
 from .clustering import Clustering
 from .columns import find_record
-from .ids import are_listed, ids, kind, same_kind
+from .ids import are_listed, ids, same_kind
 from .reading import Near
 
 
@@ -89,8 +89,7 @@ def framed(
         return clustering, None
     listed = frame_ids(frame, Near({labels.records.name: labels.records}))
     for other, name in ((listed, "frame"), (labels.records, "labels")):
-        if len(clustering.records) and len(other):
-            same_kind(kind(clustering.records), kind(other), name)
+        same_kind(clustering.records, other, name)
     labelled = listed[are_listed(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(labelled))
     inside = are_listed(clustering.records, listed)

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, NotIdentified, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
 from .columns import find_record
-from .ids import ids, kind, same_kind
+from .ids import ids, same_kind
 from .reading import Near
 
 MOST = 200
@@ -81,8 +81,7 @@ class Variable:
 
     def codes_of(self, listed: pd.Index, among: str) -> IntArray:
         """Return the value of each listed id."""
-        if len(self.keys) and len(listed):
-            same_kind(kind(self.keys), kind(listed), among, f"ids of {self.name!r}")
+        same_kind(self.keys, listed, among, f"ids of {self.name!r}")
         position = self.keys.get_indexer(listed)
         remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"

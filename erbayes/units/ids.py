@@ -128,13 +128,6 @@ def kind(index: pd.Index) -> str:
     return pd.api.types.infer_dtype(index, skipna=False)
 
 
-def need_one_kind(*indexes: pd.Index) -> None:
-    """Refuse record ids of different types, none of which could match."""
-    kinds = sorted({kind(index) for index in indexes if len(index)})
-    if len(kinds) > 1:
-        raise DataError(f"record ids are of types {' and '.join(kinds)}: convert them to one")
-
-
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     """Return whether each record is listed, (N,)."""
     if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
@@ -284,13 +277,17 @@ CHUNK = 2**15
 
 
 def same_kind(
-    first: str, other: str, what: str = "labels", ids: str = "record ids of the prediction"
+    first: pd.Index | str | None,
+    other: pd.Index | str | None,
+    what: str = "labels",
+    ids: str = "record ids of the prediction",
 ) -> None:
-    """Refuse ids of different types, those of the prediction, or other `ids`, and those of `what`."""
-    if first != other:
+    """Refuse ids of different types, none of which could match: ids, or their type, None if unknown."""
+    one, two = (kind(x) if isinstance(x, pd.Index) and len(x) else x for x in (first, other))
+    if isinstance(one, str) and isinstance(two, str) and one != two:
         raise DataError(
-            f"{ids} are of type {first}, those of the {what} of type {other}: none could match; make text "
-            "of both, ids.astype(str)"
+            f"{ids} are of type {one}, those of the {what} of type {two}: none could match; make text of "
+            "both, ids.astype(str)"
         )
 
 
@@ -305,8 +302,7 @@ def unite_ids(first: pd.Index, second: pd.Index) -> pd.Index:
 
 def look_up(records: pd.Index, ids: pd.Index, of: str = "prediction") -> IntArray:
     """Return the position of each id in `records`, -1 if it is not there."""
-    if len(records) and len(ids):
-        same_kind(kind(records), kind(ids), ids=f"record ids of the {of}")
+    same_kind(records, ids, ids=f"record ids of the {of}")
     integer = pd.api.types.is_integer_dtype
     records, ids = (pd.Index(i.to_numpy(), copy=False) if integer(i.dtype) else i for i in (records, ids))
     try:
@@ -343,6 +339,5 @@ def locate_all(listed: pd.Index, records: pd.Index) -> IntArray:
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
             texts, among = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
             return np.asarray(pc.index_in(texts, among).fill_null(-1), dtype=np.int64)
-    if len(listed) and len(records):
-        same_kind(kind(records), kind(listed), "attributes")
+    same_kind(records, listed, "attributes")
     return np.asarray(listed.get_indexer(records))

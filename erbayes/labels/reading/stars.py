@@ -15,7 +15,7 @@ from ..._internal.errors import DataError, head, number, refuse_cases
 from ..._internal.tables import refuse_names, to_frame
 from ...design import UniformRecords
 from ...units.clustering import Clustering
-from ...units.ids import ids, need_one_kind
+from ...units.ids import ids, same_kind
 
 
 class Flaw(Enum):
@@ -104,7 +104,8 @@ def read_stars(
     refuse_names([left, right, answer], list(frame.columns), "the table of pairs")
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
-    need_one_kind(drawn, first, second)
+    for column, end in ((left, first), (right, second)):
+        same_kind(drawn, end, f"column {column!r} of the pairs", "ids of sampled records")
     # 1 for a match, 0 for none, NaN for no answer
     verdicts, scored = pd.to_numeric(frame[answer], errors="coerce").astype("float64"), threshold is not None
     unclear = frame[answer].notna() & (verdicts.isna() if scored else ~verdicts.isin([0, 1]))
@@ -263,7 +264,8 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     named = frame["record"][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
     record[~unnamed.to_numpy()] = ids(named, "column 'record' of the answers")
     records = pd.Index(record.tolist())
-    need_one_kind(drawn, tops, records)
+    for column, end in (("drawn", tops), ("record", records)):
+        same_kind(drawn, end, f"column {column!r} of the answers", "ids of drawn records")
     rows = (
         ": a record that is alone has a row with itself and probability 1, and one about which the machine "
         "cannot tell has a row without a probability"
