@@ -337,6 +337,11 @@ def test_estimators_that_answer_alike_and_kinds_of_several_methods_are_told():
         "Several kinds of interval: b in 1 of 1 cells and metrics.",
     )
     assert all(note in repr(trial) and f"% {note}" in trial.latex() for note in trial.notes)
+    once = Study(runs[runs.repetition == 0], 0.9)  # without Monte Carlo errors
+    assert once.alike()["estimators"].tolist() == [("a", "again")]
+    line = next(line for line in once.latex(["rmse"]).splitlines() if line.startswith("p & "))
+    bold = ["textbf" in cell for cell in line.split("&")[-3:]]
+    assert bold[0] == bold[2] != bold[1], "of answers that are alike, both are bold or none is"
     none = Study(runs.assign(estimate=np.nan), 0.9)
     assert none.alike().empty and Study(simulated(20), 0.9).notes == ()
 

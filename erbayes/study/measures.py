@@ -245,7 +245,7 @@ class Study(Measured):
         for reference in table["estimator"].unique():
             change, errors, _ = _pair(x, reference, self.level)
             of_first = first.apply(lambda at: table["estimator"].loc[at].to_numpy()) == reference
-            best |= (change.le(SURE * errors) & of_first).reindex(best.index, fill_value=False)
+            best |= (change.le(SURE * errors.fillna(0.0)) & of_first).reindex(best.index, fill_value=False)
         return best
 
     @property
