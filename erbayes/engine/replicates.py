@@ -153,8 +153,10 @@ def bootstrap(
         acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
     )
     found = replace(found, replicated=replicated, kind=BCa())
+    effect = fitted.changes - np.median(fitted.changes, axis=0)  # less that of most draws
+    moving = count_moving(np.where(np.abs(effect) < ROUNDING, 0.0, effect))[0]
     # a number of entities is gains less losses, which no replicate of totals is
-    return set_beside(found, fit, np.where(fit.moves.there, 0.0, _count_moving_draws(sample, metrics)))
+    return set_beside(found, fit, np.where(fit.moves.there, 0.0, moving))
 
 
 def replicate_totals(
@@ -173,13 +175,6 @@ def replicate_totals(
     constants = np.array([sample.units.total(t.column) for t in fitted.known])
     names = tuple(c.name for c in fitted.counted) + tuple(t.name for t in fitted.known)
     return names, np.hstack([sums, np.tile(constants, (replicates, 1))])
-
-
-def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """Return how many draws move each metric, (k,), by their effects less that of most draws."""
-    effect = fit_sample(sample, metrics).changes
-    effect = effect - np.median(effect, axis=0)
-    return count_moving(np.where(np.abs(effect) < ROUNDING, 0.0, effect))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from .intervals import (
     EqualTailed,
     Kind,
     Support,
-    array_stats,
-    interval,
+    compute_end_errors,
+    shift_ends,
 )
-from .sentences import UNDECIDED, choose_quoted, describe_metric, describe_range
+from .sentences import UNDECIDED, describe_quoted
 from .tables import Pictured, reason_column
 from .unseen import ROUNDING, Moves, Unseen, by_component, map_components
 
@@ -395,30 +395,12 @@ class Estimates(Pictured):
         if self.combined is not None:
             down, up = self.combined.find_arms(level, kind)
             return np.stack([self.mean - down, self.mean + up], axis=-1)
-        bounds = self._shift_ends(level, kind)
+        bounds = shift_ends(self, level, kind)
         if self.values is not None:
             bounds = DEFAULT.widened(self, bounds)
         if self.other is None:
             return bounds
         return average(self.weight[:, None], bounds, self.other.uncut_interval(level))
-
-    def _shift_ends(self, level: float, kind: Kind) -> FloatArray:
-        """Return intervals, (..., k, 2), with ends that `Unseen.between` and `Unseen.skew` move outward.
-
-        An interval begins where that of the least estimate of the range begins, and ends where that of the
-        largest ends.
-        """
-        between, skew = self.unseen.between, self.unseen.skew
-        if not (between.any() or skew.any()):
-            return interval(self, level, kind)
-        down_up = self.unseen.find_shifts(level)
-        # the ends of the range take the place of its variance
-        fit = replace(self, cov=self.cov - np.diag(between.sum(axis=1) ** 2 / 12))
-        low, high = (
-            interval(replace(fit, mean=fit.mean + shift), level, kind)
-            for shift in (-down_up[..., 0], down_up[..., 1])
-        )
-        return np.stack([low[..., 0], high[..., 1]], axis=-1)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         """Return the name of the kind of interval of component j."""
@@ -484,18 +466,8 @@ class Estimates(Pictured):
         reasons = np.broadcast_to(self.reasons, shape).ravel()
         table = pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
         if errors:
-            table[["lower_mcse", "upper_mcse"]] = self._compute_end_errors(level, kind)
+            table[["lower_mcse", "upper_mcse"]] = compute_end_errors(self, level, kind or self.kind)
         return table
-
-    def _compute_end_errors(self, level: float, kind: Kind | None) -> FloatArray:
-        """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""
-        if not isinstance(kind or self.kind, EqualTailed):
-            return np.full((len(self.names), 2), np.nan)
-        # of both members of an average, only the draws vary from seed to seed
-        of = self.chains if self.other is None else self.weight * self.chains
-        by = {"chain_axis": 0, "draw_axis": 1, "method": "quantile"}
-        ends = [array_stats().mcse(of, prob=p, **by) for p in ((1 - level) / 2, (1 + level) / 2)]
-        return np.stack(ends, axis=-1)
 
     @property
     def tree(self) -> xr.DataTree:
@@ -563,21 +535,7 @@ class Estimates(Pictured):
         self, level: float = 0.95, kind: Kind | None = None, *, draws: str = "No draw"
     ) -> list[str]:
         """Return the sentences of `sentence`; `draws`: those none of which shows an error."""
-        bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
-        cases = self.cases
-        for name in choose_quoted(self.names):
-            j = self.names.index(name)
-            if why := self.reasons[j]:
-                sentences.append(f"There is no estimate of {name}: {why}.")
-                continue
-            if cases is not None and cases.decide:
-                ends = cases.find_ends(bounds, level)[j]
-                sentences.append(describe_range(name, self.support[j], ends, cases.share))
-                continue
-            named = any("% interval" in sentence for sentence in sentences)
-            said = describe_metric(self, j, bounds[j], percent, named=named, census=self.census, draws=draws)
-            sentences.append(said)
-        return sentences
+        return describe_quoted(self, self.interval(level, kind), level, draws)
 
 
 def average(weight: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,6 +62,25 @@ def interval(result: Estimates, level: float, kind: Kind) -> FloatArray:
     bounds[np.isnan(result.mean)] = np.nan
     limits = np.array(result.support)
     return np.clip(bounds, limits[:, :1], limits[:, 1:])
+
+
+def shift_ends(result: Estimates, level: float, kind: Kind) -> FloatArray:
+    """Return intervals, (..., k, 2), with ends that `Unseen.between` and `Unseen.skew` move outward.
+
+    An interval begins where that of the least estimate of the range begins, and ends where that of the
+    largest ends.
+    """
+    between, skew = result.unseen.between, result.unseen.skew
+    if not (between.any() or skew.any()):
+        return interval(result, level, kind)
+    down_up = result.unseen.find_shifts(level)
+    # the ends of the range take the place of its variance
+    fit = replace(result, cov=result.cov - np.diag(between.sum(axis=1) ** 2 / 12))
+    low, high = (
+        interval(replace(fit, mean=fit.mean + shift), level, kind)
+        for shift in (-down_up[..., 0], down_up[..., 1])
+    )
+    return np.stack([low[..., 0], high[..., 1]], axis=-1)
 
 
 def allow_unreached(result: Estimates, bounds: FloatArray) -> FloatArray:
@@ -172,6 +191,17 @@ def array_stats() -> Any:
     """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
     what = "highest-density intervals and diagnostics of chains need arviz-stats"
     return import_extra("arviz_stats.base", what, "bayes").array_stats
+
+
+def compute_end_errors(result: Estimates, level: float, kind: Kind) -> FloatArray:
+    """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""
+    if not isinstance(kind, EqualTailed):
+        return np.full((len(result.names), 2), np.nan)
+    # of both members of an average, only the draws vary from seed to seed
+    of = result.chains if result.other is None else result.weight * result.chains
+    by = {"chain_axis": 0, "draw_axis": 1, "method": "quantile"}
+    ends = [array_stats().mcse(of, prob=p, **by) for p in ((1 - level) / 2, (1 + level) / 2)]
+    return np.stack(ends, axis=-1)
 
 
 def check_level(level: float, what: str = "level") -> None:

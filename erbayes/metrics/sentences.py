@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from .._internal import digits
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Sentence
 from .definitions import ALL, UNIT, Support, pairwise_precision, pairwise_recall
-from .unseen import Unseen
+
+if TYPE_CHECKING:
+    from .estimates import Estimates
 
 ROUNDING = 1e-9
 """Length of an interval, or distance from an end of the range, below which there is rounding only."""
@@ -34,21 +36,6 @@ about pairs were undecided, of wrong pairs more often, .94 of intervals covered 
 were. Of draws, .53 of intervals of recall did if .22 were undecided."""
 OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}", "{name} is {}")}
 """The same for any other metric."""
-
-
-class Described(Protocol):
-    """Estimates of metrics, as sentences need them (see `erbayes.metrics.Estimates`)."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def support(self) -> tuple[Support, ...]: ...
-    @property
-    def estimate(self) -> FloatArray: ...
-    @property
-    def sd(self) -> FloatArray: ...
-    @property
-    def unseen(self) -> Unseen: ...
 
 
 def say_undecided(said: str, share: float, likeness: str) -> Sentence:
@@ -80,6 +67,25 @@ def choose_quoted(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in IN_WORDS] or list(names[:2])
 
 
+def describe_quoted(result: Estimates, bounds: FloatArray, level: float, draws: str) -> list[str]:
+    """Return a sentence for each quoted metric with its interval, (k, 2); no `draws` show some errors."""
+    percent, sentences = f"{100 * level:g}", list[str]()
+    cases = result.cases
+    for name in choose_quoted(result.names):
+        j = result.names.index(name)
+        if why := result.reasons[j]:
+            sentences.append(f"There is no estimate of {name}: {why}.")
+            continue
+        if cases is not None and cases.decide:
+            ends = cases.find_ends(bounds, level)[j]
+            sentences.append(describe_range(name, result.support[j], ends, cases.share))
+            continue
+        named = any("% interval" in sentence for sentence in sentences)
+        said = describe_metric(result, j, bounds[j], percent, named=named, census=result.census, draws=draws)
+        sentences.append(said)
+    return sentences
+
+
 def name_in_words(name: str, support: Support) -> str:
     """Return the name of a metric, or of a difference, which has lower values than the metric can have."""
     least = next((metric.support[0] for metric in ALL if metric.name == name), support[0])
@@ -87,7 +93,7 @@ def name_in_words(name: str, support: Support) -> str:
 
 
 def describe_metric(
-    result: Described,
+    result: Estimates,
     j: int,
     ends: FloatArray,
     level: str,
