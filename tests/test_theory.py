@@ -1,4 +1,4 @@
-"""The formulas of docs/guide/theory.md, written out as the page has them, give the numbers of the package."""
+"""The formulas of docs/guide/theory.md, and of docstrings that it names, give the numbers of the package."""
 
 import warnings
 from math import comb
@@ -217,7 +217,7 @@ def test_bca():
     found = bootstrap(SAMPLE, PRECISION, rng=1, progress=False)
     values = found.flat[:, 0]
     z0 = stats.norm.ppf((values < FULL).mean() + (values == FULL).mean() / 2)
-    # a multiplier has the third moment θ(2θ - 1), and V is that of step 6
+    # a multiplier has the third moment θ(2θ - 1), and V is the one variance
     theta, e = 1 - n / N, EFFECTS
     V = theta * n / (n - 1) * ((e - e.mean()) ** 2).sum()
     A = theta * (2 * theta - 1) * (e**3).sum() / (6 * V**1.5)
