@@ -362,8 +362,8 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
     complete = all(clustering.complete for clustering in clusterings.values())
     if partial and not (common and complete):
         raise DataError(
-            f"the predictions share {shared} records; beyond these "
-            + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
+            f"the predictions share {shared:,} records; beyond these "
+            + ", ".join(f"{name!r} covers {extra:,}" for name, extra in partial.items()),
             remedies.DIFFERING if complete else remedies.LISTED,
         )
     records = first.records[inside] if partial else first.records
