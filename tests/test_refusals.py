@@ -427,7 +427,7 @@ DOORS = {
         filled={"'record'": "'id_l'", "'cluster'": "'id_r'"},
         scope={"table": LINKED},
     ),
-    "second.refuse_added": Door(
+    "second.of": Door(
         lambda missing="singleton": eb.assisted(P, L, D, METRICS, by=P, missing=missing),
         lambda: eb.assisted(P, L, D, METRICS, by=P),
         ["right"],

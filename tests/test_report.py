@@ -54,14 +54,13 @@ def hostile_page():
         sample(HOSTILE),
         CHOSEN,
         title=HOSTILE[0],
-        about={HOSTILE[1]: text, "file": HOSTILE[2]},
-        call=f"erbayes report '{text}'",
+        about={HOSTILE[1]: text, "file": HOSTILE[2], "call": f"erbayes report '{text}'"},
     )
 
 
 @functools.cache
 def long_page():
-    return report(sample(["a-long-name-of-an-entity" * 3]), m.ALL[:12], call="x" * 300)
+    return report(sample(["a-long-name-of-an-entity" * 3]), m.ALL[:12], about={"call": "x" * 300})
 
 
 class Tags(HTMLParser):
@@ -82,7 +81,7 @@ def pictures(page):
 
 
 def test_no_markup_comes_from_the_data():
-    hostile, plain = Tags(hostile_page()), Tags(report(sample([]), CHOSEN, call="x"))
+    hostile, plain = Tags(hostile_page()), Tags(report(sample([]), CHOSEN, about={"call": "x"}))
     assert hostile.seen == plain.seen
     assert hostile.attributes == plain.attributes
     assert not {"script", "svg", "iframe", "link"} & hostile.seen
@@ -194,7 +193,9 @@ def test_a_table_that_is_wider_than_a_phone_scrolls_and_not_the_page(tmp_path):
 @words_alone
 def test_what_it_says():
     drawn = sample([])
-    page = report(drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv"}, call="erbayes report ...")
+    page = report(
+        drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv", "call": "erbayes report ..."}
+    )
     found = Taylor()(drawn, CHOSEN)
     for x in digits.shown(found.table(0.9)).itertuples():
         assert f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" in page

@@ -56,8 +56,13 @@ def clustering(threshold):
 
 @pytest.mark.parametrize("chances", ["by entities", "by the prediction"])
 def test_each_threshold_is_judged_as_its_clustering_by_itself(chances):
-    """Chances by entities are found once for all thresholds, and those by predicted size at each."""
-    design = DESIGN if chances == "by entities" else eb.design.ByPredictedSize(ROOT)
+    """Chances by predicted size are those of one prediction, from which draws were made."""
+    design = DESIGN
+    if chances == "by the prediction":
+        design = eb.design.ByPredictedSize(ROOT)
+        with pytest.raises(eb.DataError, match="chances of ByPredictedSize are those of one prediction"):
+            eb.thresholds(EDGES, LABELS, design, records=TRUTH.index, at=12)
+        design = eb.design.FrozenWeights(design, eb.measure(clustering(1.0), LABELS))
     curve = eb.thresholds(EDGES, LABELS, design, records=TRUTH.index, at=12)
     for k, threshold in enumerate(curve.thresholds):
         alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), design)).apply(
@@ -65,8 +70,7 @@ def test_each_threshold_is_judged_as_its_clustering_by_itself(chances):
         )
         part = slice(6 * k, 6 * k + 6)
         np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
-        if design is DESIGN:  # with others, errors are those of the draws of the strictest threshold
-            np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
+        np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
     few = [2.0, 1.0, -1.0]
     together = eb.compare({str(t): clustering(t) for t in few}, LABELS, DESIGN).joint
     np.testing.assert_allclose(curve_of(few).joint.cov, together.cov, rtol=1e-12, atol=1e-18)

@@ -704,9 +704,7 @@ def alone():
 def make_results():
     """One result of each kind with three components, and no other axis of length three."""
     weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
-    assisted = {
-        name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
-    }
+    assisted = {name: numbers(3) for name in ("weights", "equivalent_labels", "unreached_share")}
     assisted |= {"second": "s", "changed": None, "unassisted": tuple("ijk")}
     average = normal() | {"values": numbers(2, 7, 3), "other": Estimates(**normal()), "weight": numbers(3)}
     average |= {"replicated": Replication(plain=numbers(3), acceleration=numbers(3)), "origin": tuple("xyz")}

@@ -186,7 +186,12 @@ class Second:
         refuse_elsewhere(prediction, by)
         _refuse_several(by)
         missing = member(missing, Missing, "missing")
-        refuse_added(missing)
+        if missing not in {Missing.ERROR, Missing.OMIT}:
+            raise DataError(
+                "estimates with the help of other clusterings cannot keep labelled records that are missing "
+                f"in the prediction, as the policy {missing.value!r} does",
+                remedies.LEAVE_OUT,
+            )
         labels, read = read_framed({"": prediction}, labels, frame)
         prediction, _ = read[""]
         second = Clustering.of(by, f"second clustering {name!r}")
@@ -327,16 +332,6 @@ def _refuse_several(by: Any) -> None:
         raise DataError(
             f"by= takes one second clustering, not a mapping of names such as {name!r}: give the best of "
             "them, or judge all by erbayes.compare"
-        )
-
-
-def refuse_added(missing: Missing) -> None:
-    """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records that no clustering has."""
-    if missing not in {Missing.ERROR, Missing.OMIT}:
-        raise DataError(
-            "estimates with the help of other clusterings cannot keep labelled records that are missing in "
-            f"the prediction, as the policy {missing.value!r} does",
-            remedies.LEAVE_OUT,
         )
 
 

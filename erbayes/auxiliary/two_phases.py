@@ -268,14 +268,13 @@ def two_phase(
     cheap_design: Design,
     careful: Sequence[int] | IntArray | None = None,
     undecided: Sequence[int] | IntArray = (),
-    blocks: Any = None,
     frame: Any = None,
 ) -> AssistedEstimates:
     """Estimate metrics from careful labels of some draws, assisted by cheap labels of all (two phases).
 
     Parameters
     ----------
-    prediction, labels, design, metrics, blocks, frame
+    prediction, labels, design, metrics, frame
         As in `erbayes.estimate`, for the draws with careful labels. The design needs `draws=`.
     cheap : memberships
         The cheap labels of all draws, those with careful labels too. None of them needs to be right.
@@ -323,9 +322,8 @@ def two_phase(
     b3-recall     0.625     0.035     1.0
     """
     metrics = resolve_metrics(metrics)
-    options = {"blocks": blocks, "frame": frame}
     count = scan if lies_elsewhere(prediction) else measure
-    sample = Sample(count(prediction, labels, **options), design)
+    sample = Sample(count(prediction, labels, frame=frame), design)
     if len(undecided) and careful is None:
         first = range(len(sample) + len(undecided))
         if strange := [x for x in undecided if x not in first]:
@@ -333,7 +331,7 @@ def two_phase(
         careful = np.delete(np.array(first), np.asarray(undecided, dtype=int))
     if careful is not None and (twice := np.intersect1d(careful, undecided)).size:
         raise DataError(f"{len(twice)} draws are careful and undecided, such as {head(twice)}: a draw is one")
-    engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
+    engine = TwoPhase(Sample(count(prediction, cheap, frame=frame), cheap_design), careful)
     estimates = engine(sample, metrics)
     if len(undecided):
         decided = np.arange(len(sample) + len(undecided)) < len(sample)

@@ -311,6 +311,7 @@ def report_command(
     metrics = domains.chosen_metrics(asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
+    about["call"] = shlex.join(["erbayes", *sys.argv[1:]])
     if numbers.given:
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
@@ -328,7 +329,6 @@ def report_command(
         title=title,
         about=about,
         records=_choose_records(inputs, with_records),
-        call=shlex.join(["erbayes", *sys.argv[1:]]),
         explore=explore,
     )
     files.write_text(output, page)

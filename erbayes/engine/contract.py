@@ -134,6 +134,12 @@ def estimate_paired(
     that estimates it with the least relative standard error, the same one for a count of entities and for
     their mean size, so that levels agree, and remain those of one prediction alone.
     """
+    weight = samples[0].expansion.weight
+    if not all(np.allclose(one.expansion.weight, weight, rtol=1e-9, atol=0) for one in samples[1:]):
+        raise DataError(
+            f"chances of {type(samples[0].design).__name__} are those of one prediction, and draws were made "
+            "from one: hold the design in FrozenWeights(design, drawn_from=measure(that one, labels))"
+        )
     joint, k = engine.paired(samples, metrics, rng), len(metrics)
     truth = [j for j, metric in enumerate(metrics) if metric.group is Group.TRUTH]
     if not truth:

@@ -81,7 +81,6 @@ def report(
     kinds: Sequence[Kind] = (EqualTailed(),),
     about: Mapping[str, Any] | None = None,
     records: pd.DataFrame | None = None,
-    call: str = "",
     explore: bool = False,
 ) -> str:
     """Make an HTML page about a sample, for those who decide and for those who check.
@@ -107,14 +106,13 @@ def report(
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
         More lines about the data, such as names of files. The sentence that says what was done has those
-        named "drawn on" and "labelled by", and a list named "cautions" is shown with the alarms. What
+        named "drawn on" and "labelled by", a list named "cautions" is shown with the alarms, and "call" is
+        the command that makes this page again. What
         `erbayes.impact` or `erbayes.with_errors` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
         `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown,
         with all attributes of the table. By default no record is shown.
-    call : str
-        The command that makes this page again.
     explore : bool
         Whether pictures of estimates and domains have values under the pointer, which needs the extra
         `explore` and adds 5 MB to the page. Paper, and readers that run no scripts, have the static ones.
@@ -140,7 +138,10 @@ def report(
     impacts = {
         name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact | WithErrors)
     }
-    cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
+    cautions, call = (
+        [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())],
+        facts.pop("call", ""),
+    )
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(sections.COLUMNS, list(records.columns), "the table of records")
