@@ -1,5 +1,6 @@
 """Differences of predictions by the size model, with true links in common."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +57,9 @@ def test_each_prediction_has_the_row_of_the_front_door(design):
     labels, drawn = design
     metrics, engine = [R, m.cluster_recall, P, m.entities], bayes.Modelled(draws=400)
     given = {"metrics": metrics, "engine": engine, "rng": 7}
-    joint = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, **given)
+    with warnings.catch_warnings(record=True, action="always", category=eb.Alarm) as raised:
+        joint = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, **given)
+    assert joint.joint.notes and not {*joint.joint.notes} & {str(w.message) for w in raised}
     np.testing.assert_allclose(joint.joint.cov, np.cov(joint.joint.flat.T), rtol=1e-9, atol=1e-15)
     both = {
         name: eb.estimate(prediction, labels, drawn, **given)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
@@ -120,6 +121,13 @@ class Alarm(UserWarning):
     def grade(self) -> Grade:
         """Return the grade of the sentence; a caution if it is plain text."""
         return grade_of(self.args[0]) if self.args else Grade.CAUTION
+
+
+def warn_of(alarms: Iterable[str]) -> None:
+    """Warn of alarms about a result at the line of the user. Notes stand with the result alone."""
+    for alarm in alarms:
+        if grade_of(alarm) is not Grade.NOTE:
+            warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
 
 
 def printable(text: str) -> str:

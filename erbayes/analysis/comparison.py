@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -14,7 +13,7 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.arrays import IntArray, Seed
 from .._internal.digits import shown
-from .._internal.errors import PACKAGE, Alarm, DataError, head, member
+from .._internal.errors import DataError, head, member, warn_of
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -272,10 +271,9 @@ def compare(
         comparison.overlaps.find(_list_pairs(len(comparison.predictions)))
     levels = comparison.levels()
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
-        for alarm in alarms(sample, metrics, levels[levels["prediction"] == name]):
-            warnings.warn(alarm.about(f"{name}: "), Alarm, skip_file_prefixes=PACKAGE)
-    for said in comparison.joint.alarms:
-        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
+        found = alarms(sample, metrics, levels[levels["prediction"] == name])
+        warn_of(alarm.about(f"{name}: ") for alarm in found)
+    warn_of(comparison.joint.alarms)
     return comparison
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .._internal.arrays import Seed, draw_seed
-from .._internal.errors import PACKAGE, Alarm, DataError, Grade, grade_of
+from .._internal.errors import DataError, warn_of
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -140,7 +139,5 @@ def estimate(
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     found = run_engine(engine, sample, metrics, seed)
-    for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
-        if grade_of(alarm) is not Grade.NOTE:
-            warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of([*alarms(sample, metrics, found.table()), *found.alarms])
     return found

@@ -12,7 +12,6 @@ best). Maurer, Hothorn and Lehmacher (1995), Biometrie in der chemisch-pharmazeu
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
@@ -24,7 +23,7 @@ from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import name_apart
-from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, number
+from .._internal.errors import DataError, NotIdentified, number, warn_of
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import estimate_paired, need_paired
@@ -368,8 +367,7 @@ def thresholds(
         compared = estimate_jointly(by_name, labels, design, defined, engine=engine, rng=rng)
         joint, samples = compared.joint, [*compared.samples]
     else:
-        for alarm in table.alarms(labels):
-            warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+        warn_of(table.alarms(labels))
         samples, free = [], isinstance(design, SelectedBySize)  # whose draws are the same at each threshold
         for units in table.units(labels, levels):
             samples.append(samples[0].with_units(units) if samples and free else Sample(units, design))
@@ -378,8 +376,7 @@ def thresholds(
     joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
     if np.isnan(joint.estimate).all():
         raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
-    for said in joint.alarms:
-        warnings.warn(said, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of(joint.alarms)
     effective = np.array([effective_draws(sample, metrics) for sample in samples])
     return Curve(levels.astype(float), metrics, joint, tuple(samples), effective)
 

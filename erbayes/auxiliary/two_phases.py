@@ -18,7 +18,6 @@ Sources: Neyman (1938), Journal of the American Statistical Association 33, 101-
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import IntArray, Seed
-from .._internal.errors import PACKAGE, Alarm, DataError, NotIdentified, head
+from .._internal.errors import DataError, NotIdentified, head, warn_of
 from ..design import UniformRecords
 from ..design.changes import Responding
 from ..design.contract import Design
@@ -337,6 +336,5 @@ def two_phase(
         decided = np.arange(len(sample) + len(undecided)) < len(sample)
         sample = Sample(sample.units, Responding(design, decided))
         estimates = with_cases(estimates, sample, metrics)
-    for alarm in estimates.find_alarms(sample, metrics):
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of(estimates.find_alarms(sample, metrics))
     return estimates
