@@ -51,6 +51,12 @@ def test_census_of_entities(seed, name):
     np.testing.assert_allclose(found.sd, 0, atol=1e-12)
 
 
+def test_a_sample_with_some_units_for_certain_is_no_census():
+    units = eb.measure({i: i // 2 for i in range(8)}, {i: i // 2 for i in range(4)})
+    for chance, census in ((0.5, False), (1.0, True)):
+        assert eb.Sample(units, eb.design.KnownInclusion({0: 1.0, 1: chance})).expansion.census == census
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_census_of_predicted_clusters(seed):
     pred, true = population(seed)

@@ -101,6 +101,12 @@ def test_sizes_of_mislabelled_entities(annotator, expected):
     assert seen[starts].tolist() == labels[starts].tolist()  # starts stay
 
 
+def test_the_first_cluster_of_another_prediction_joins_like_any():
+    apart, together = {0: "p", 1: "q", 2: "r"}, dict.fromkeys(range(3), "x")
+    seen = Decisions({0: "e", 1: "e", 2: "f"}, {"shown": apart, "other": together})
+    assert seen.linked.all()
+
+
 def test_missed_pieces_are_whole_and_kept_records_are_of_opened_clusters():
     prediction, labels, starts = world()
     seen = mislabel(labels, prediction, Annotator(missed=0.4, kept=0.3), starts=starts, rng=1)

@@ -15,6 +15,8 @@ from erbayes import metrics as m
 from erbayes.analysis.planning import UNREACHED, forecast
 from erbayes.engine import Taylor
 from erbayes.labels import LinkEnds, Multipurpose, Records
+from erbayes.metrics.intervals import DEFAULT
+from erbayes.metrics.unseen import Unseen
 from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
@@ -300,6 +302,10 @@ def test_assurance_moves_the_width_by_its_quantile():
     plan = forecast(pilot, METRICS[:2], {"records": eb.UniformRecords()})
     outlook, level = plan.designs["records"], 0.95
     moved = outlook._add_pseudo_draws()
+    weigh = Unseen(effective=outlook.pilot_effective, reach=outlook.extremes).weigh_pseudo_draws(DEFAULT.mass)
+    for j, share in enumerate(weigh):  # a pseudo-draw at each end, with its share of the weight
+        added = sum(share * end**2 / outlook.effective[j] for end in outlook.extremes[j])
+        assert moved.variance[j] == pytest.approx((outlook.variance[j] + added) / (1 + 2 * share) ** 2)
     n = plan.table(0.03, level, 0.9).n.to_numpy()
     t = stats.t.ppf(0.9, outlook.df)
     for j in range(2):
