@@ -199,9 +199,7 @@ ROWS = {
         table(record=IDS, cluster=np.where(SMALL, "NULL", WORDS)), ["other"]
     ),
     "clustering.": Row(table(record=IDS, cluster=pd.Series(WORDS).mask(SMALL)), ["right"], cli=False),
-    "ids._refuse_rounded": Row(
-        table(record=IDS, cluster=[f"{1 + c / 1000}E+11" for c in CLUSTER]), ["right"]
-    ),
+    "ids.ids": Row(table(record=IDS, cluster=[f"{1 + c / 1000}E+11" for c in CLUSTER]), ["right"]),
     "ids.refuse_blanks": Row(
         table(record=IDS, cluster=[f"{w}{' ' * (i % 3 == 0)}" for i, w in enumerate(WORDS)]),
         ["right", "other"],
