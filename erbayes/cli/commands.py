@@ -181,8 +181,7 @@ def _show_estimates(
     said = [result.sentence] if result.sentence else []
     # what is quoted allows for undecided draws, which are a fault themselves
     ranged = getattr(getattr(result.drawn, "joint", result.drawn), "cases", None)
-    allowed = ranged is not None and ranged.decide
-    if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms) - allowed:
+    if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms) - (ranged is not None and ranged.decide):
         said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
     printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))
 
