@@ -57,7 +57,7 @@ def expand_rounds(
 
     `stratum` (n,): round of each draw.
     """
-    expected = np.sum([one.draws * one.p[unit] for one in rounds], axis=0)
+    expected = np.sum([one.draws * one.p for one in rounds], axis=0)[unit]
     if (expected <= 0).any():
         never = np.unique(unit[expected <= 0])
         raise DataError(

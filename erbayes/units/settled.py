@@ -10,7 +10,6 @@ Distributions); docs/intervals.md has the reasons.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -69,14 +68,12 @@ def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals,
     stop, samples = np.cumsum(np.count_nonzero(there, axis=-1)), len(unit)
     drawn = csr_array((np.ones(stop[-1]), unit[there], np.append(0, stop)), (samples, len(units)))
 
-    def count(column: Column) -> FloatArray:
-        return np.asarray(drawn @ units.column(column))
-
     fixed = RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS
     total: Totals = {c: np.full(samples, known.total(c)) for c in fixed}
-    left, K = _count_open(units, known, drawn), count(ENTITIES)
-    U, TP, T, E, single = left.records, *map(count, (COMMON_LINKS, TRUE_LINKS, EXACT, TRUE_SINGLETONS))
-    B, R = count(B3_PRECISION), count(B3_RECALL)
+    left = _count_open(units, known, drawn)
+    counted = COMMON_LINKS, TRUE_LINKS, EXACT, TRUE_SINGLETONS, ENTITIES, B3_PRECISION, B3_RECALL
+    U = left.records
+    TP, T, E, single, K, B, R = (drawn @ np.stack([units.column(c) for c in counted], axis=-1)).T
     alone = (U == 1) & (left.singles == 1)  # the last record of all, alone, is exact for sure
     worst: tuple[Totals, ...] = (
         {COMMON_LINKS: TP, TRUE_LINKS: T + pairs(U) - left.links},
@@ -97,35 +94,34 @@ def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals,
 
 def _count_open(units: Units, known: KnownTotals, drawn: csr_array) -> Open:
     """Return what the units of each sample, which are 1 in its row of `drawn`, leave open."""
-    n, m, of_piece, u = units.n, units.m, units.cluster, len(units)
-    shared = np.bincount(of_piece)[of_piece] > 1
-    records = np.zeros(int(of_piece.max()) + 1)
+    n, m, of_piece, samples = units.n, units.m, units.cluster, drawn.shape[0]
+    shared, records = np.bincount(of_piece)[of_piece] > 1, np.zeros(int(of_piece.max()) + 1)
     records[of_piece] = m
     first = np.append(0, np.cumsum(shared))[units.first_pieces]
     # labelled records of each sample in predicted clusters that several units share
-    joint = drawn @ csr_array((n[shared], of_piece[shared], first), (u, len(records)))
+    joint = drawn @ csr_array((n[shared], of_piece[shared], first), (len(units), len(records)))
     of, labelled, size = (
-        np.repeat(np.arange(len(drawn.indptr) - 1), np.diff(joint.indptr)),
+        np.repeat(np.arange(samples), np.diff(joint.indptr)),
         joint.data,
         records[joint.indices],
     )
-
-    def add(pieces: Any, clusters: Any = None) -> FloatArray:
-        """Return sums over pieces, (samples,), or over clusters: of pieces of one unit, and of the others."""
-        alone = pieces if clusters is None else np.where(shared, 0, pieces)
-        found = drawn @ np.bincount(units.unit, alone, u)
-        return found if clusters is None else found + np.bincount(of, clusters, len(found))
-
-    sizes, count, squares = known.size, known.count, add(n**2, labelled**2)
-    U = sizes @ count - add(n)
-    left = count @ sizes**2 - 2 * add(n * m) + squares
+    alone = (np.where(shared, 0, x) for x in (n**2, n**2 / m, 1, n < m))
+    by_piece = n, n * m, n / m, m == 1, *alone
+    by_unit = np.stack([np.bincount(units.unit, x, len(units)) for x in by_piece], axis=-1)
+    inside, products, shares, singles, *own = (drawn @ by_unit).T
+    together = labelled**2, labelled**2 / size, np.ones(len(of)), labelled < size
+    squares, parts, touched, begun = (
+        x + np.bincount(of, y, samples) for x, y in zip(own, together, strict=True)
+    )
+    sizes, count = known.size, known.count
+    U, left = sizes @ count - inside, count @ sizes**2 - 2 * products + squares
     return Open(
         records=U,
         links=(left - U) / 2,
-        shares=count.sum() - add(n / m),
+        shares=count.sum() - shares,
         squares=left,
-        parts=sizes @ count - 2 * add(n) + add(n**2 / m, labelled**2 / size),
-        whole=count.sum() - add(1.0, np.ones(len(of))),
-        singles=count[sizes == 1].sum() - add(m == 1),
-        begun=add(n < m, labelled < size) > 0,
+        parts=sizes @ count - 2 * inside + parts,
+        whole=count.sum() - touched,
+        singles=count[sizes == 1].sum() - singles,
+        begun=begun > 0,
     )
