@@ -166,9 +166,7 @@ def test_errors_say_what_and_exit_2(folder, args, message):
 
 def test_too_many_files_are_told_which_command_takes_them(folder):
     given = ("p.csv", "q.csv", "l.parquet", "--design", "uniform-clusters")
-    assert "(l.parquet): report takes one PREDICTION, and erbayes compare several" in refused(
-        "report", *given
-    )
+    assert "(l.parquet): report takes one PREDICTION, and erbayes compare sev" in refused("report", *given)
     assert refused("metrics", "f1", "p.csv").endswith("extra argument(s) (p.csv)\n")
 
 
@@ -302,9 +300,7 @@ def test_every_command_has_the_kind_of_interval(folder):
 
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     write("single.csv", record=["r0", "r1"], entity=["x", "x"])
-    shown = run(
-        *"estimate p.csv single.csv --design uniform-clusters --metrics b3-recall --format json".split()
-    )
+    shown = run(*"estimate p.csv single.csv -d uniform-clusters -m b3-recall --format json".split())
     (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)["estimates"]
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
     assert "fault: A single draw gives no variance" in shown.stderr
@@ -644,9 +640,8 @@ def process(*args, cwd):
 def test_a_process_prints_and_exits_0(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(
-        "metric,method,estimate,se,df,lower,upper,level,kind\nb3-recall,closed-form,"
-    )
+    head = "metric,method,estimate,se,df,lower,upper,level,kind"
+    assert done.stdout.startswith(f"{head}\nb3-recall,closed-form,")
 
 
 def test_a_process_tells_errors_without_a_traceback(folder):
@@ -678,9 +673,8 @@ def test_report(folder, monkeypatch):
 def test_report_leaves_the_old_page_where_it_fails(folder):
     (folder / "report.html").write_text("old", encoding="utf-8")
     (folder / "strangers.csv").write_text("unit\nnobody\n", encoding="utf-8")
-    assert "draws name units without labels" in refused(
-        "report", "p.csv", "l.parquet", "-d", "uniform-records", "--drawn", "strangers.csv", "--replace"
-    )
+    call = "report p.csv l.parquet -d uniform-records --drawn strangers.csv --replace"
+    assert "draws name units without labels" in refused(*call.split())
     assert (folder / "report.html").read_text(encoding="utf-8") == "old"
 
 
@@ -786,9 +780,8 @@ def test_a_frame_in_a_folder_is_scanned(framed):
 def test_a_database_is_no_frame(framed):
     pytest.importorskip("duckdb").connect("old.duckdb").close()
     given = ("new.csv", "old-labels.csv", "--design", "uniform-records", "--frame", "old.duckdb")
-    assert "--frame old.duckdb is a DuckDB database: a frame is a file or a folder" in refused(
-        "estimate", *given
-    )
+    said = "--frame old.duckdb is a DuckDB database: a frame is a file or a folder"
+    assert said in refused("estimate", *given)
 
 
 def test_every_run_says_what_it_read(folder):
@@ -865,9 +858,8 @@ def test_edges_that_look_like_memberships(folder):
 def test_edges_say_that_records_in_no_pair_do_not_count(folder):
     options = ("l.parquet", "--design", "uniform-clusters", "--edges")
     links(PRED).to_csv("e.csv", index=False)
-    assert "'l' and 'r' share ids, which are of one list, or of two tables" in refused(
-        "estimate", "e.csv", *options
-    )
+    said = "'l' and 'r' share ids, which are of one list, or of two tables"
+    assert said in refused("estimate", "e.csv", *options)
     links(PRED).query("l != r").set_axis(["id_l", "id_r"], axis=1).to_csv("e.csv", index=False)
     shown = run("estimate", "e.csv", *options)
     assert "records that are in no pair are not known: --records lists them" in shown.stderr
@@ -927,10 +919,8 @@ def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, comman
     (folder / "closed.csv").chmod(0o444)
     (folder / "old.csv").write_text("old", encoding="utf-8")
     monkeypatch.setattr("erbayes._internal.files.read_columns", lambda *args: pytest.fail("was read"))
-    files = ("--frame", "old.csv", "--output", output)
-    assert f"cannot write {output}: " in refused(
-        *command.split(), "l.parquet", "--design", "uniform-clusters", *files
-    )
+    given = ("l.parquet", "-d", "uniform-clusters", "--frame", "old.csv", "--output", output)
+    assert f"cannot write {output}: " in refused(*command.split(), *given)
 
 
 def test_contents_of_files_send_no_commands_to_a_terminal(folder):
@@ -959,7 +949,5 @@ def test_a_report_has_your_own_numbers(folder):
 def test_a_file_of_all_records_may_have_other_columns(folder):
     write("edges.csv", a=[1, 2], b=[2, 3])
     write("people.csv", town="Rome", id=range(9), name="x")
-    shown = run(
-        "draw", "edges.csv", *"--edges --records people.csv -d uniform-records -n 2 --seed 1 -o out".split()
-    )
-    assert "read 2 links of 9 records in 7 clusters" in shown.stderr and shown.exit_code == 0
+    call = "draw edges.csv --edges --records people.csv -d uniform-records -n 2 --seed 1 -o out"
+    assert "read 2 links of 9 records in 7 clusters" in done(*call.split()).stderr

@@ -6,11 +6,10 @@ from io import StringIO
 
 import pandas as pd
 import pytest
+from shell import done, refused, run
 from test_pairs import random_edges
-from typer.testing import CliRunner
 
 import erbayes as eb
-from erbayes.cli import app
 
 EDGES, RECORDS = random_edges(3, N=400, E=600, values=500)
 IDS = pd.Series(map(str, RECORDS))
@@ -25,13 +24,7 @@ def files(tmp_path, monkeypatch):
     table = IDS.to_frame("record").assign(name=[f"name {i % 50}" for i in RECORDS])
     table[["record"]].to_csv("ids.csv", index=False)
     table.to_csv("people.csv", index=False)
-    DRAWN.assign(same=[{0: "y", 1: "n"}.get(i % 3, "?") for i in DRAWN.index]).to_csv(
-        "answers.csv", index=False
-    )
-
-
-def run(*args):
-    return CliRunner().invoke(app, list(args))
+    DRAWN.assign(same=["yn?"[i % 3] for i in DRAWN.index]).to_csv("answers.csv", index=False)
 
 
 def printed_table(result):
@@ -39,15 +32,13 @@ def printed_table(result):
     return table.assign(reason=table["reason"].fillna("")) if "reason" in table else table
 
 
-def draw(*more):
-    about = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")
-    return run(
-        "draw", "edges.csv", "--design", "pairs", "-n", "40", "--seed", "7", *about, "-o", "to-label", *more
-    )
+EDGED = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")
+DRAW = ("draw", "edges.csv", "--design", "pairs", "-n", "40", "--seed", "7", "-o", "to-label")
+ALL = ("--records", "ids.csv")
 
 
-def judge(*args):
-    return run("pairs", "edges.csv", args[0], "--records", "ids.csv", *args[1:])
+def answers():
+    return pd.read_csv("answers.csv", dtype={"left": str, "right": str})
 
 
 def data_of(page):
@@ -56,9 +47,7 @@ def data_of(page):
 
 
 def test_a_folder_has_the_pairs_and_a_page_of_two_records_each():
-    result = draw("--attributes", "people.csv")
-    assert result.exit_code == 0, result.output
-    assert "wrote to-label: 40 pairs of" in result.stdout
+    assert "wrote to-label: 40 pairs of" in done(*DRAW, *EDGED, "--attributes", "people.csv").stdout
     table = pd.read_csv("to-label/pairs.csv", dtype={"left": str, "right": str}, keep_default_na=False)
     pd.testing.assert_frame_equal(table, DRAWN, check_dtype=False)
     with open("to-label/label-A.html", encoding="utf-8") as file:
@@ -66,15 +55,14 @@ def test_a_folder_has_the_pairs_and_a_page_of_two_records_each():
     assert data["pairs"] and data["blind"] and data["attributes"] == ["name"]
     shown = [(data["rows"][a][0], [data["rows"][b][0] for b in rest]) for _, a, rest, others in data["tasks"]]
     assert shown == [(left, [right]) for left, right in zip(DRAWN.left, DRAWN.right, strict=True)]
-    again = draw()
-    assert again.exit_code == 2 and "--replace" in again.stderr
-    assert draw("--replace").exit_code == 0
+    assert "--replace" in refused(*DRAW, *EDGED)
+    done(*DRAW, *EDGED, "--replace")
     shutil.copy("ids.csv", "to-label")
-    assert "it holds other files" in draw("--replace").stderr
+    assert "it holds other files" in refused(*DRAW, *EDGED, "--replace")
 
 
 def test_answers_of_the_page_and_of_the_table():
-    draw()
+    done(*DRAW, *EDGED)
     with open("to-label/label-A.html", encoding="utf-8") as file:
         fingerprint = data_of(file.read())["fingerprint"]
     answers, same = [], []
@@ -84,28 +72,22 @@ def test_answers_of_the_page_and_of_the_table():
         told = {"cannot_tell": i % 4 == 2, "done": i % 4 != 2, "added": [], "note": ""}
         if i < 38:
             answers.append({"task": i + 1, "record": left} | parts | told)
-    nothing = judge("to-label")
-    assert nothing.exit_code == 2 and "to-label has no answer" in nothing.stderr
+    assert "to-label has no answer" in refused("pairs", "edges.csv", "to-label", *ALL)
     saved = {"version": 1, "fingerprint": fingerprint, "annotator": "A", "answers": answers}
     with open("to-label/answers-A.json", "w", encoding="utf-8") as file:
         json.dump(saved, file)
-    result = judge("to-label", "--threshold", "300", "-f", "csv")
-    assert result.exit_code == 0, result.output
+    result = done("pairs", "edges.csv", "to-label", *ALL, "--threshold", "300", "-f", "csv")
     assert "note: 2 of 40 pairs have no answer yet, and are left out" in result.stderr
     assert "answers are undecided" in result.stderr
     found = eb.pairs.estimate(TEXT, DRAWN.assign(same=same)[:38], records=IDS)
-    pd.testing.assert_frame_equal(
-        pd.read_csv(StringIO(result.stdout)), found.table([300.0]), check_dtype=False
-    )
+    pd.testing.assert_frame_equal(printed_table(result), found.table([300.0]), check_dtype=False)
 
 
 def test_tables_are_those_of_python():
-    table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
-    found = eb.pairs.estimate(TEXT, table, records=IDS)
+    found = eb.pairs.estimate(TEXT, answers(), records=IDS)
+    asked = ("pairs", "edges.csv", "answers.csv", *ALL, "-f", "csv", "--picture", "bands.svg")
     for args, expected in (((), found.table()), (("--level", "0.8"), found.table(level=0.8))):
-        result = judge("answers.csv", *args, "-f", "csv", "--picture", "bands.svg")
-        assert result.exit_code == 0, result.output
-        pd.testing.assert_frame_equal(printed_table(result), expected, check_dtype=False)
+        pd.testing.assert_frame_equal(printed_table(done(*asked, *args)), expected, check_dtype=False)
     with open("bands.svg", encoding="utf-8") as picture:
         assert "<svg" in picture.read()
 
@@ -114,84 +96,58 @@ def test_tables_are_those_of_python():
     ("least", "status", "verdict"), [("0.1", 0, "holds"), ("0.5", 3, "is open"), ("0.995", 1, "fails")]
 )
 def test_a_gate_has_the_status_of_check(least, status, verdict):
-    draw()
+    done(*DRAW, *EDGED)
     shutil.copy("answers.csv", "to-label/pairs.csv")
-    about = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score", "--once")
-    for answers in ("answers.csv", "to-label"):
-        result = run("check", "edges.csv", answers, *about, "--min-precision", least)
+    for given in ("answers.csv", "to-label"):
+        result = run("check", "edges.csv", given, *EDGED, "--once", "--min-precision", least)
         assert result.exit_code == status, result.output
         assert f"precision of links {verdict}: it lies between" in result.stdout
         assert "answers are undecided" in result.stderr
-    table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
-    found = eb.pairs.estimate(TEXT, table, records=IDS).check(300, float(least))
+    found = eb.pairs.estimate(TEXT, answers(), records=IDS).check(300, float(least))
     assert found.sentences()[0] in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--min-precision", "0.9", "--threshold", "300"), "are looked at only once"),
-        (("--min-precision", "0.9", "--once"), "give --min-precision and --threshold"),
-        (("--min-recall", "0.9", "--threshold", "300", "--once"), "give --min-precision and --threshold"),
-        (
-            ("--min-precision", "0.9", "--threshold", "300", "--once", "--design", "uniform-records"),
-            "no --design",
-        ),
-        (("--min-precision", "0.9", "--threshold", "300", "--once", "--entity", "same"), "no --entity"),
-    ],
-)
-def test_refusals_of_a_gate(args, said):
-    result = run(
-        "check", "edges.csv", "answers.csv", "--edges", "--records", "ids.csv", "--score", "score", *args
-    )
-    assert result.exit_code == 2 and said in result.stderr
 
 
 def test_doubts_are_said_once_in_the_words_of_the_shell():
     same = DRAWN["band"].ge(300) | (DRAWN["band"].eq(0) & DRAWN["band"].eq(0).cumsum().eq(1))
     DRAWN.assign(same=same).to_csv("answers.csv", index=False)
-    said = judge("answers.csv").stderr
+    said = done("pairs", "edges.csv", "answers.csv", *ALL).stderr
     assert said.count("one wrong answer there decides recall") == 1
     assert "caution: Most pairs" in said and "(or of a file without the lowest scores)." in said
 
 
 def test_other_commands_say_who_reads_pairs():
-    draw()
-    named = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")
-    result = run("estimate", "edges.csv", "to-label", *named)
-    assert result.exit_code == 2 and "to-label has pairs, which erbayes pairs" in result.stderr
+    done(*DRAW, *EDGED)
+    said = refused("estimate", "edges.csv", "to-label", *EDGED)
+    assert "to-label has pairs, which erbayes pairs" in said
 
 
 def test_edges_by_bands_of_their_score_are_named_so():
     best = TEXT[TEXT.l != TEXT.r].groupby(lambda i: tuple(sorted(TEXT.loc[i, ["l", "r"]])))["score"].max()
     rows = [(a, b, 300.0 if s >= 300 else 0.0, "yn"[i % 2]) for i, ((a, b), s) in enumerate(best.items())]
     pd.DataFrame(rows, columns=["left", "right", "band", "same"]).to_csv("labelled.csv", index=False)
-    result = judge("labelled.csv", "--of-edges")
-    assert result.exit_code == 0 and "right scored edges" in result.stdout and "links" not in result.stdout
-    assert "bands of something else than the height" in judge("labelled.csv").stderr
+    asked = ("pairs", "edges.csv", "labelled.csv", *ALL)
+    shown = done(*asked, "--of-edges").stdout
+    assert "right scored edges" in shown and "links" not in shown
+    assert "bands of something else than the height" in refused(*asked)
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--threshold", "low"), "--threshold low: write"),
-        (("--of-edges",), "are no candidates, since no band reaches them"),
-    ],
-)
-def test_refusals(args, said):
-    result = judge("answers.csv", *args)
-    assert result.exit_code == 2 and said in result.stderr
+PAIRS = "pairs edges.csv answers.csv --records ids.csv"
+GATE = "check edges.csv answers.csv --edges --records ids.csv --score score"
+REFUSED = {
+    f"{PAIRS} --threshold low": "--threshold low: write",
+    f"{PAIRS} --of-edges": "are no candidates, since no band reaches them",
+    f"{GATE} --min-precision 0.9 --threshold 300": "are looked at only once",
+    f"{GATE} --min-precision 0.9 --once": "give --min-precision and --threshold",
+    f"{GATE} --min-recall 0.9 --threshold 300 --once": "give --min-precision and --threshold",
+    f"{GATE} --min-precision 0.9 --threshold 300 --once --design uniform-records": "no --design",
+    f"{GATE} --min-precision 0.9 --threshold 300 --once --entity same": "no --entity",
+    f"{' '.join(DRAW)} --edges": "all records by --records",
+    f"{' '.join(DRAW)}": "name these by --edges",
+    f"{' '.join(DRAW)} --of pairs": "--design pairs does not take --of",
+    f"{' '.join(DRAW)} --edges --records ids.csv --blind": "--design pairs does not take --blind",
+}
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--edges",), "all records by --records"),
-        ((), "name these by --edges"),
-        (("--of", "pairs"), "--design pairs does not take --of"),
-        (("--edges", "--records", "ids.csv", "--blind"), "--design pairs does not take --blind"),
-    ],
-)
-def test_refusals_of_draws(args, said):
-    result = run("draw", "edges.csv", "--design", "pairs", "-n", "40", "--seed", "7", "-o", "to-label", *args)
-    assert result.exit_code == 2 and said in result.stderr
+@pytest.mark.parametrize("call", REFUSED)
+def test_refusals(call):
+    assert REFUSED[call] in refused(*call.split())

@@ -5,11 +5,10 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from shell import done, refused, run
 from test_thresholds_curve import DESIGN, EDGES, LABELS, SPLINK, TRUTH, splink_table
-from typer.testing import CliRunner
 
 import erbayes as eb
-from erbayes.cli import app
 
 
 @pytest.fixture
@@ -21,8 +20,8 @@ def files(tmp_path, monkeypatch):
     pd.Series(DESIGN.draws, name="entity").to_csv("drawn.csv", index=False)
 
 
-def run(*args, design=("--design", "uniform-records", "--drawn", "drawn.csv")):
-    return CliRunner().invoke(app, ["thresholds", *args, "labels.csv", *design])
+def judge(*args):
+    return run("thresholds", *args, "labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv")
 
 
 def table_of(result):
@@ -33,12 +32,14 @@ def table_of(result):
 def test_an_engine_is_asked_for_by_name(files):
     given = ("edges.csv", "--records", "ids.csv", "--at", "4", "-m", "pairwise-f1", "--engine", "bootstrap")
     curve = eb.thresholds(EDGES, LABELS, DESIGN, "f1", records=TRUTH.index, at=4, engine="bootstrap", rng=1)
-    pd.testing.assert_frame_equal(table_of(run(*given, "--format", "csv")), curve.table(), check_dtype=False)
+    pd.testing.assert_frame_equal(
+        table_of(judge(*given, "--format", "csv")), curve.table(), check_dtype=False
+    )
 
 
 def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(files):
     some = ("--at", "6", "--metrics", "pairwise-f1,pairwise-precision", "--min-precision", "0.5")
-    result = run("edges.csv", "--records", "ids.csv", *some, "--format", "csv", "--picture", "c.svg")
+    result = judge("edges.csv", "--records", "ids.csv", *some, "--format", "csv", "--picture", "c.svg")
     curve = eb.thresholds(
         EDGES, LABELS, DESIGN, ["pairwise-f1", "pairwise-precision"], records=TRUTH.index, at=6
     )
@@ -54,7 +55,7 @@ def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(fi
 
 def test_a_minimum_asks_for_its_metric_and_all_thresholds_that_may_be_best_are_counted(files):
     some = ("--at", "40", "--metrics", "pairwise-f1", "--min-precision", "0.5", "--format", "csv")
-    result = run("edges.csv", "--records", "ids.csv", *some)
+    result = judge("edges.csv", "--records", "ids.csv", *some)
     assert table_of(result).metric.unique().tolist() == ["pairwise-f1", "pairwise-precision"]
     best = eb.thresholds(EDGES, LABELS, DESIGN, records=TRUTH.index, at=40).best("pairwise-f1").threshold
     said = (
@@ -67,8 +68,7 @@ def draw_folder(plan):
     """A folder of 40 draws, in whose sheet the truth has answered."""
     named = ("--edges", "--score", "score", "--threshold", "2", "--records", "ids.csv", "--design", plan)
     drawn = ("draw", "edges.csv", *named, "-n", "40", "--seed", "1", "-o", plan)
-    result = CliRunner().invoke(app, drawn)
-    assert result.exit_code == 0, result.output
+    done(*drawn)
     sheet = pd.read_csv(f"{plan}/sheet-A.csv", dtype=str)
     entity = TRUTH[sheet["record"].astype(int)].to_numpy()
     first = pd.Series(entity).groupby(sheet["task"]).transform("first")
@@ -81,7 +81,7 @@ def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
     at_two = eb.Clustering.from_pairs(text, score="score", threshold=2, records=TRUTH.index.astype(str))
     for plan in ("multipurpose", "uniform-records"):
         draw_folder(plan)
-        found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", plan, *some]))
+        found = table_of(run("thresholds", "edges.csv", plan, *some))
         returned = eb.labels.read_labels(plan)
         metrics = ["pairwise-precision", "b3-recall"]
         own = eb.estimate(eb.Sample(eb.measure(at_two, returned.labels), returned.design()), metrics=metrics)
@@ -89,8 +89,8 @@ def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
         np.testing.assert_allclose(at.estimate[metrics], own.estimate, rtol=1e-9)
         np.testing.assert_allclose(at.se[metrics], own.sd, rtol=1e-9)
     draw_folder("predicted-clusters")
-    result = CliRunner().invoke(app, ["thresholds", "edges.csv", "predicted-clusters", *some])
-    assert result.exit_code == 2 and "judge only the prediction that they were drawn from" in result.stderr
+    said = refused("thresholds", "edges.csv", "predicted-clusters", *some)
+    assert "judge only the prediction that they were drawn from" in said
 
 
 def test_a_folder_that_tops_up_another_is_read_with_it(files, monkeypatch):
@@ -98,8 +98,8 @@ def test_a_folder_that_tops_up_another_is_read_with_it(files, monkeypatch):
     labels = LABELS.set_axis(LABELS.index.astype(str))
     monkeypatch.setattr("erbayes.cli.thresholds.read_both", lambda returned: (labels, DESIGN))
     some = ("--records", "ids.csv", "--at", "6", "--format", "csv")
-    found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", "uniform-records", *some]))
-    pd.testing.assert_frame_equal(found, table_of(run("edges.csv", *some)))
+    found = table_of(run("thresholds", "edges.csv", "uniform-records", *some))
+    pd.testing.assert_frame_equal(found, table_of(judge("edges.csv", *some)))
 
 
 def test_edges_lie_in_parquet_or_in_a_database(files):
@@ -108,40 +108,29 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     with duckdb.connect("edges.duckdb") as connection:
         connection.execute("CREATE TABLE scored AS SELECT * FROM 'edges.parquet'")
     some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
-    plain = table_of(run("edges.csv", *some))
+    plain = table_of(judge("edges.csv", *some))
     for source in (("edges.parquet",), ("edges.duckdb", "--table", "scored")):
-        pd.testing.assert_frame_equal(table_of(run(*source, *some)), plain)
-    assert "(--table NAME)" in run("edges.duckdb", *some).stderr
-    pd.testing.assert_frame_equal(table_of(run("edges.duckdb:l,r", "--table", "scored", *some)), plain)
+        pd.testing.assert_frame_equal(table_of(judge(*source, *some)), plain)
+    assert "(--table NAME)" in judge("edges.duckdb", *some).stderr
+    pd.testing.assert_frame_equal(table_of(judge("edges.duckdb:l,r", "--table", "scored", *some)), plain)
     drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
-    result = CliRunner().invoke(app, [*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs"])
-    assert result.exit_code == 0, result.output
+    done(*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs")
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--records", "ids.csv", "--at", "few"), "--at few: write a number of thresholds"),
-        (("--records", "ids.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
-        (("--records", "ids.csv", "--score", "word"), "has no column 'word'"),
+        (("edges.csv", "--at", "few"), "--at few: write a number of thresholds"),
+        (("edges.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
+        (("edges.csv", "--score", "word"), "has no column 'word'"),
+        (("edges.csv@3",), "edges.csv is taken at all thresholds: leave out the one behind its name"),
+        (("words.csv",), "scores 'score' must be numbers, not such as 'high'"),
     ],
 )
 def test_bad_options_are_refused_with_a_sentence(files, args, said):
-    result = run("edges.csv", *args)
-    assert result.exit_code == 2
-    assert said in result.stderr
-
-
-def test_edges_are_taken_at_all_thresholds(files):
-    result = run("edges.csv@3", "--records", "ids.csv")
-    assert result.exit_code == 2
-    assert "edges.csv is taken at all thresholds: leave out the one behind its name" in result.stderr
-
-
-def test_scores_that_are_no_numbers_are_refused(files):
-    EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("edges.csv", index=False)
-    result = run("edges.csv", "--records", "ids.csv")
-    assert "scores 'score' must be numbers, not such as 'high'" in result.stderr
+    EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("words.csv", index=False)
+    result = judge(*args, "--records", "ids.csv")
+    assert result.exit_code == 2 and said in result.stderr
 
 
 def test_the_table_of_splink_needs_no_names_of_columns(files):
@@ -152,22 +141,20 @@ def test_the_table_of_splink_needs_no_names_of_columns(files):
     own.assign(**beside)[order].to_csv("splink.csv", index=False)
     own.loc[own["match_weight"] >= 2, ["unique_id_l", "unique_id_r"]].to_csv("links.csv", index=False)
     some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
-    shown, plain = run("splink.csv", *some), run("edges.csv", *some)
+    shown, plain = judge("splink.csv", *some), judge("edges.csv", *some)
     pd.testing.assert_frame_equal(table_of(shown), table_of(plain))
     assert "scores: match_weight of splink.csv" in shown.stderr
     design = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--format", "csv")
     for command in ("estimate", "impact"):
         found, wanted = (
-            CliRunner().invoke(app, [command, name, *design, "--edges", "--records", "ids.csv", *more])
+            done(command, name, *design, "--edges", "--records", "ids.csv", *more)
             for name, more in (("splink.csv", ("--threshold", "2")), ("links.csv", ()))
         )
-        assert found.exit_code == wanted.exit_code == 0, (found.output, wanted.output)
         assert found.stdout == wanted.stdout
         assert "unique_id_l and unique_id_r, links from 2 on by match_weight of splink.csv" in found.stderr
     every = ("--edges", "--records", "ids.csv", "-d", "uniform-records", "-n", "9", "--seed", "1", "-o", "f")
-    refused = CliRunner().invoke(app, ["draw", "splink.csv", *every])
-    assert refused.exit_code == 2
-    assert "without a threshold, scores 'match_weight' of any size would be links; give the" in refused.stderr
+    said = refused("draw", "splink.csv", *every)
+    assert "without a threshold, scores 'match_weight' of any size would be links; give the" in said
 
 
 def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(files):
@@ -186,19 +173,16 @@ def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(fil
         *(("clusters.csv",), ("clusters.parquet",), ("clusters.duckdb", "--table", "t")),
         ("renamed.csv", *told),
     ):
-        result = run(*source, *some)
+        result = judge(*source, *some)
         pd.testing.assert_frame_equal(table_of(result), wanted, check_dtype=False)
-    assert (
-        "read clusters at 3 thresholds of clusters.csv: -0.5 (cluster_mw_-0_5), 1.5 (cluster_mw_1_5), 4"
-        in (run("clusters.csv", *some).stderr)
-    )
-    table.rename(columns=dict(zip(SPLINK.values(), ("cluster_1", "cluster_2", "x"), strict=True))).to_csv(
-        "r.csv"
-    )
-    assert "(--at 0.9=COLUMN,0.5=ANOTHER)" in run("r.csv", *some).stderr
-    assert "leave out --records" in run("clusters.csv", "--records", "ids.csv", *some).stderr
+    said = "read clusters at 3 thresholds of clusters.csv: -0.5 (cluster_mw_-0_5), 1.5 (cluster_mw_1_5), 4"
+    assert said in judge("clusters.csv", *some).stderr
+    unclear = dict(zip(SPLINK.values(), ("cluster_1", "cluster_2", "x"), strict=True))
+    table.rename(columns=unclear).to_csv("r.csv")
+    assert "(--at 0.9=COLUMN,0.5=ANOTHER)" in judge("r.csv", *some).stderr
+    assert "leave out --records" in judge("clusters.csv", "--records", "ids.csv", *some).stderr
 
 
 def test_who_knows_all_records_is_said_where_it_is_true():
-    by_pairs, by_entities = (CliRunner().invoke(app, [name, "-h"]).stdout for name in ("pairs", "thresholds"))
+    by_pairs, by_entities = (run(name, "-h").stdout for name in ("pairs", "thresholds"))
     assert "knows all records" in " ".join(by_entities.split()) and "remembers" not in by_pairs

@@ -1,7 +1,7 @@
 """Metrics by domain: against brute force over records and pairs, which shares no code with the library."""
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from math import log
 
 import numpy as np
@@ -156,50 +156,38 @@ def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
 
 def test_columns_add_up_over_groups():
     true, pred, group = population(3)
-    units = census(true, pred).units.grouped(
-        dict(enumerate(group)), name="g", prediction=dict(enumerate(pred))
-    )
+    given = {"name": "g", "prediction": dict(enumerate(pred))}
+    units = census(true, pred).units.grouped(dict(enumerate(group)), **given)
     domains = units.groupings[0].domains()
     for column in COLUMNS:
         if column.identified(units):
             whole = sum(InDomain(column, d).count(units) for d in domains)
             np.testing.assert_allclose(whole, column.count(units), rtol=1e-12, atol=1e-12)
             rest = InDomain(column, Domain("g", ("a",), rest=True)).count(units)
-            np.testing.assert_allclose(
-                rest + InDomain(column, domains[0]).count(units), whole, rtol=1e-12, atol=1e-12
-            )
+            both = rest + InDomain(column, domains[0]).count(units)
+            np.testing.assert_allclose(both, whole, rtol=1e-12, atol=1e-12)
     for column in (RECORDS, PREDICTED_LINKS):
-        assert sum(units.total(InDomain(column, d)) for d in domains) == pytest.approx(
-            units.total(column), rel=1e-12
-        )
-        for d in domains:
-            assert units.total(InDomain(column, d)) == pytest.approx(
-                InDomain(column, d).count(units).sum(), rel=1e-12
-            )
+        parts = [InDomain(column, d) for d in domains]
+        totals = [units.total(part) for part in parts]
+        assert sum(totals) == pytest.approx(units.total(column), rel=1e-12)
+        assert totals == pytest.approx([part.count(units).sum() for part in parts], rel=1e-12)
     for column in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
-        pairs = [
-            Between(column, (domains[i], domains[j])).count(units).sum()
-            for i in range(3)
-            for j in range(i, 3)
-        ]
-        assert sum(pairs) == pytest.approx(column.count(units).sum(), rel=1e-12)
+        pairs = combinations_with_replacement(domains, 2)
+        found = sum(Between(column, pair).count(units).sum() for pair in pairs)
+        assert found == pytest.approx(column.count(units).sum(), rel=1e-12)
 
 
 def test_links_between_groups_by_brute_force():
     true, pred, group = population(4)
-    found = by_pair(
-        census(true, pred), pd.Series(dict(enumerate(group)), name="g"), prediction=dict(enumerate(pred))
-    )
+    groups = pd.Series(dict(enumerate(group)), name="g")
+    found = by_pair(census(true, pred), groups, prediction=dict(enumerate(pred)))
     table = found.table().set_index(["domain", "metric"]).estimate
     for a, b in [("a", "a"), ("a", "b"), ("b", "b")]:
         pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if {group[i], group[j]} == {a, b}]
         tp = sum(true[i] == true[j] and pred[i] == pred[j] for i, j in pairs)
-        assert table[f"{a} with {b}", "pairwise-precision"] == pytest.approx(
-            tp / sum(pred[i] == pred[j] for i, j in pairs)
-        )
-        assert table[f"{a} with {b}", "pairwise-recall"] == pytest.approx(
-            tp / sum(true[i] == true[j] for i, j in pairs)
-        )
+        p, t = (sum(by[i] == by[j] for i, j in pairs) for by in (pred, true))
+        assert table[f"{a} with {b}", "pairwise-precision"] == pytest.approx(tp / p)
+        assert table[f"{a} with {b}", "pairwise-recall"] == pytest.approx(tp / t)
 
 
 @pytest.mark.parametrize("sources", [2, 3])
@@ -272,9 +260,8 @@ def test_across_in_a_comparison_is_the_paired_difference():
 def test_a_variable_of_entities_equals_one_of_their_records():
     true, pred, _ = population(5)
     kind = {c: VALUES[c % 3] for c in set(true)}
-    records = by_domain(
-        census(true, pred), pd.Series({i: kind[c] for i, c in enumerate(true)}, name="kind"), eb.metrics.ALL
-    )
+    of_records = pd.Series({i: kind[c] for i, c in enumerate(true)}, name="kind")
+    records = by_domain(census(true, pred), of_records, eb.metrics.ALL)
     entities = by_domain(census(true, pred), pd.Series(kind, name="kind"), eb.metrics.ALL, of=Of.ENTITIES)
     pd.testing.assert_frame_equal(records.table(), entities.table())
 
@@ -405,9 +392,8 @@ def test_differences_are_paired():
 def test_the_rest_is_all_other_records():
     sample, group, _, _ = drawn()
     found = by_domain(sample, group, [m.pairwise_recall, m.b3_precision])
-    two = by_domain(
-        sample, (group == "g1").map({True: "in", False: "not in"}), [m.pairwise_recall, m.b3_precision]
-    )
+    inside = (group == "g1").map({True: "in", False: "not in"})
+    two = by_domain(sample, inside, [m.pairwise_recall, m.b3_precision])
     rest = found.against_rest(simultaneous=False).set_index(["difference", "metric"])
     both = two.differences(simultaneous=False).set_index("metric")
     for metric in ("pairwise-recall", "b3-precision"):
@@ -426,11 +412,8 @@ def test_intervals_of_differences():
         np.testing.assert_allclose(table.lower, table.estimate - 1.959963984540054 * table.se, rtol=1e-9)
         np.testing.assert_allclose(table.upper, table.estimate + 1.959963984540054 * table.se, rtol=1e-9)
     single = found.table().query("metric == 'b3-recall'").set_index("domain")
-    row = (
-        found.differences(simultaneous=False)
-        .set_index(["difference", "metric"])
-        .loc[("g1 - g0", "b3-recall")]
-    )
+    by = ["difference", "metric"]
+    row = found.differences(simultaneous=False).set_index(by).loc[("g1 - g0", "b3-recall")]
     a, b = single.loc["g1"], single.loc["g0"]
     # one pseudo-draw at each end of the scale, which go with nothing of the other group
     at = [found.names.index(name) * 2 for name in ("g1", "g0")]
@@ -440,7 +423,7 @@ def test_intervals_of_differences():
     r = (a.se**2 + b.se**2 - row.se**2) / (2 * total)
     down, up = a.estimate - a.lower, b.upper - b.estimate
     assert row.lower == pytest.approx(row.estimate - np.sqrt(down**2 + up**2 - 2 * r * down * up))
-    wide = found.differences().set_index(["difference", "metric"]).loc[("g1 - g0", "b3-recall")]
+    wide = found.differences().set_index(by).loc[("g1 - g0", "b3-recall")]
     assert wide.lower < row.lower and wide.upper > row.upper
 
 
@@ -455,10 +438,8 @@ def test_one_error_in_two_groups_does_not_cancel_what_no_draw_shows_of_each():
     a, b = found.joint.interval() - found.joint.estimate[:, None]
     r = found.joint.cov[0, 1] / found.joint.sd.prod()
     assert r > 0.99
-    row = found.differences(simultaneous=False).iloc[0]
-    assert row.lower < row.estimate - 0.8 * min(-a[0], -b[0]) and row.upper > row.estimate + 0.8 * min(
-        -a[0], -b[0]
-    )
+    row, least = found.differences(simultaneous=False).iloc[0], 0.8 * min(-a[0], -b[0])
+    assert row.lower < row.estimate - least and row.upper > row.estimate + least
 
 
 @pytest.mark.slow
@@ -514,11 +495,11 @@ def test_few_draws_have_no_interval():
 def test_a_group_without_draws_is_named():
     sample, group, pred, _ = drawn()
     unseen = group.where(~group.index.isin(pred.index.difference(sample.units.piece_of.index)[:5]), "unseen")
-    found = by_domain(sample, unseen, [m.b3_recall, m.entities]).table().set_index("domain")
-    assert found.estimate["unseen"].isna().all() and set(found.reason["unseen"]) == {
-        "no labelled record is in this domain"
-    }
-    assert by_domain(sample, unseen, [m.b3_recall]).differences()["reason"].str.contains("no labelled").any()
+    by = by_domain(sample, unseen, [m.b3_recall, m.entities])
+    found = by.table().set_index("domain")
+    assert found.estimate["unseen"].isna().all()
+    assert set(found.reason["unseen"]) == {"no labelled record is in this domain"}
+    assert by.differences()["reason"].str.contains("no labelled").any()
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -569,91 +550,59 @@ def beta_without_errors(n):
 
 
 class TestBadInput:
-    def test_lacking_values(self):
-        sample, group, _, _ = drawn()
-        first = sample.units.piece_of.index[:3]
-        with pytest.raises(
-            eb.DataError, match=f"'g' has no value for 3 of .* labelled records, such as {first[0]}.*unknown"
-        ):
-            by_domain(sample, group.drop(first))
-        with pytest.raises(eb.DataError, match="'g' has no value for 3"):
-            by_domain(sample, group.mask(group.index.isin(first)))
+    SAMPLE, GROUP, PRED, TRUE = drawn()
+    FIRST = SAMPLE.units.piece_of.index[:3]
+    OUTSIDE = PRED.index.difference(SAMPLE.units.piece_of.index)[:1]
+    KIND = pd.DataFrame({"entity": TRUE, "kind": ["old", "new"] * 1000})
 
-    def test_several_values(self):
-        sample, _, _, true = drawn()
-        table = pd.DataFrame({"entity": true, "kind": ["old", "new"] * 1000})
-        with pytest.raises(eb.DataError, match="entities have several values of 'kind'"):
-            by_domain(sample, table, of=Of.ENTITIES)
+    @pytest.mark.parametrize(
+        ("group", "given", "said"),
+        [
+            (GROUP.drop(FIRST), {}, f"'g' has no value for 3 of .* labelled records, such as {FIRST[0]}.*unknown"),
+            (GROUP.mask(GROUP.index.isin(FIRST)), {}, "'g' has no value for 3"),
+            (KIND, {"of": Of.ENTITIES}, "entities have several values of 'kind'"),
+            (pd.Series(np.linspace(0, 1, 2000), name="score"), {}, r"not whole.*pandas\.cut"),
+            (GROUP, {"prediction": TRUE}, "not the one that the sample was counted on"),
+            (GROUP, {"prediction": PRED[10:]}, "1,990 records, but the population of the sample is 2,000"),
+            (GROUP.drop(OUTSIDE), {"prediction": PRED}, "'g' has no value for 1 of 2,000 records of the prediction"),
+            (GROUP, {"links": Links.INSIDE}, "pass prediction"),
+            (GROUP.rename(str), {}, "of type string"),
+            ("country", {}, "not grouped by 'country'"),
+        ],
+    )  # fmt: skip
+    def test_groups_that_do_not_fit_the_sample(self, group, given, said):
+        with pytest.raises(eb.DataError, match=said):
+            by_domain(self.SAMPLE, group, **given)
 
     def test_many_values(self):
-        sample, group, _, _ = drawn()
         with pytest.raises(eb.DataError, match=r"has .* values among the labelled records, more than 200"):
-            by_domain(sample, pd.Series(group.index, group.index, name="id"))
-
-    def test_numbers(self):
-        sample, *_ = drawn()
-        with pytest.raises(eb.DataError, match=r"not whole.*pandas\.cut"):
-            by_domain(sample, pd.Series(np.linspace(0, 1, 2000), name="score"))
-
-    def test_another_prediction(self):
-        sample, group, pred, true = drawn()
-        with pytest.raises(eb.DataError, match="not the one that the sample was counted on"):
-            by_domain(sample, group, prediction=true)
-        with pytest.raises(eb.DataError, match="1,990 records, but the population of the sample is 2,000"):
-            by_domain(sample, group, prediction=pred[10:])
-        with pytest.raises(eb.DataError, match="'g' has no value for 1 of 2,000 records of the prediction"):
-            outside = pred.index.difference(sample.units.piece_of.index)[:1]
-            by_domain(sample, group.drop(outside), prediction=pred)
-
-    def test_links_inside_need_the_prediction(self):
-        sample, group, _, _ = drawn()
-        with pytest.raises(eb.NotIdentified, match="pass prediction"):
-            by_domain(sample, group, links=Links.INSIDE)
-
-    def test_ids_of_another_type(self):
-        sample, group, _, _ = drawn()
-        with pytest.raises(eb.DataError, match="of type string"):
-            by_domain(sample, group.rename(str))
+            by_domain(self.SAMPLE, pd.Series(self.GROUP.index, self.GROUP.index, name="id"))
 
     def test_blocks_have_no_entities(self):
         true, pred, _ = population(6)
-        units = eb.measure(
-            dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 4 for i, c in enumerate(true)}
-        )
+        blocks = {i: c % 4 for i, c in enumerate(true)}
+        units = eb.measure(dict(enumerate(pred)), dict(enumerate(true)), blocks=blocks)
         with pytest.raises(eb.DataError, match="units are blocks"):
             by_domain(eb.Sample(units, eb.UniformClusters()), {c: "x" for c in true}, of=Of.ENTITIES)
 
     def test_metrics_that_are_no_metrics_of_links(self):
-        sample, group, pred, _ = drawn()
         with pytest.raises(eb.NotIdentified, match="'exact' counts no links"):
-            by_pair(sample, group, [m.cluster_recall], prediction=pred)
-
-    def test_an_unknown_variable(self):
-        sample, *_ = drawn()
-        with pytest.raises(eb.DataError, match="not grouped by 'country'"):
-            by_domain(sample, "country")
+            by_pair(self.SAMPLE, self.GROUP, [m.cluster_recall], prediction=self.PRED)
 
 
 def test_blocks_and_predicted_clusters():
     true, pred, group = population(7)
-    groups = dict(enumerate(group))
-    blocks = eb.measure(
-        dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 9 for i, c in enumerate(true)}
-    )
-    by_blocks = by_domain(
-        eb.Sample(blocks, eb.UniformClusters(population=9)), pd.Series(groups, name="g"), eb.metrics.ALL
-    ).table()
-    by_entities = by_domain(census(true, pred), pd.Series(groups, name="g"), eb.metrics.ALL).table()
+    groups = pd.Series(dict(enumerate(group)), name="g")
+    blocks = {i: c % 9 for i, c in enumerate(true)}
+    units = eb.measure(dict(enumerate(pred)), dict(enumerate(true)), blocks=blocks)
+    sample = eb.Sample(units, eb.UniformClusters(population=9))
+    by_blocks = by_domain(sample, groups, eb.metrics.ALL).table()
+    by_entities = by_domain(census(true, pred), groups, eb.metrics.ALL).table()
     np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
     units = eb.measure_predicted(dict(enumerate(pred)), dict(enumerate(true)), sorted(set(pred)))
     predicted = eb.Sample(units, eb.UniformClusters(population=len(units)))
     names = ["pairwise-precision", "pairwise-recall", "b3-recall", "closest-cluster-precision"]
-    by_clusters = (
-        by_domain(predicted, pd.Series(groups, name="g"), names)
-        .table()
-        .set_index(["domain", "metric"])
-        .estimate
-    )
+    by_clusters = by_domain(predicted, groups, names).table().set_index(["domain", "metric"]).estimate
     of_entities = by_entities.set_index(["domain", "metric"]).estimate
     for g in VALUES:
         for name in names[:3]:
@@ -697,16 +646,14 @@ def test_many_small_domains_raise_few_false_alarms_of_balance():
 
 def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
-    units = census(true, pred).units.grouped(
-        dict(enumerate(group)), name="g", prediction=dict(enumerate(pred))
-    )
+    given = {"name": "g", "prediction": dict(enumerate(pred))}
+    units = census(true, pred).units.grouped(dict(enumerate(group)), **given)
     chosen = np.array([5, 2, 9])
     column = InDomain(COMMON_LINKS, Domain("g", ("a",)), Links.INSIDE)
     np.testing.assert_array_equal(units.take(chosen).column(column), column.count(units)[chosen])
     np.testing.assert_array_equal(column.count(units.take(chosen)), column.count(units)[chosen])
-    assert list(units.take(chosen).piece_of.index) == [
-        i for i in units.piece_of.index if true[i] in set(units.ids[chosen])
-    ]
+    of_chosen = [i for i in units.piece_of.index if true[i] in set(units.ids[chosen])]
+    assert list(units.take(chosen).piece_of.index) == of_chosen
 
 
 def test_a_comparison_by_domain():

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import DRAWN, LABELS, PRED, folder, refused, run, write  # noqa: F401
+from shell import done, listed, refused
+from test_cli import DRAWN, LABELS, PRED, folder, write  # noqa: F401
 
 import erbayes as eb
 from erbayes import plots
@@ -13,9 +14,8 @@ from erbayes.analysis.domains import compare_by_domain
 from erbayes.metrics.columns import Links
 from erbayes.report import report
 
-GROUP = pd.Series(
-    ["north" if i % 3 else "south" for i in range(len(PRED))], PRED.index.astype(str), name="region"
-)
+SIDES = ["north" if i % 3 else "south" for i in range(len(PRED))]
+GROUP = pd.Series(SIDES, PRED.index.astype(str), name="region")
 METRICS = ["pairwise-precision", "entities"]
 DESIGN = eb.UniformRecords(DRAWN)
 SCANNED = ("--memory-limit", "1GB")
@@ -30,8 +30,7 @@ def files(folder):  # noqa: F811
 
 def shown(*args, command="estimate", prediction=("p.csv",)):
     always = f"--design uniform-records --drawn drawn.csv --metrics {','.join(METRICS)} --format json"
-    found = run(command, *prediction, "l.parquet", *always.split(), *args)
-    assert found.exit_code == 0, found.output
+    found = done(command, *prediction, "l.parquet", *always.split(), *args)
     return pd.DataFrame(json.loads(found.stdout)["estimates"]), found.stderr
 
 
@@ -45,19 +44,17 @@ def same(table, expected):
     pd.testing.assert_frame_equal(table[columns], expected[columns], check_dtype=False)
 
 
-def test_a_table_of_attributes(files):
+NAMES = ("--record", "record", "--cluster", "cluster")
+
+
+def test_a_table_of_attributes_and_a_column_of_the_prediction(files):
     own, pred = sample()
+    wanted = eb.by_domain(own, GROUP, METRICS, prediction=pred).table()
     table, notes = shown("--by", "region", "--attributes", "a.csv")
-    same(table, eb.by_domain(own, GROUP, METRICS, prediction=pred).table())
+    same(table, wanted)
     assert list(table.columns[:3]) == ["domain", "metric", "method"]
     assert f"read {len(PRED)} values of region (2 groups; record, region of a.csv)" in notes
-
-
-def test_a_column_of_the_prediction(files):
-    own, pred = sample()
-    names = ("--record", "record", "--cluster", "cluster")
-    table, _ = shown("--by", "region", *names, prediction=("p3.csv",))
-    same(table, eb.by_domain(own, GROUP, METRICS, prediction=pred).table())
+    same(shown("--by", "region", *NAMES, prediction=("p3.csv",))[0], wanted)
 
 
 ACROSS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
@@ -67,16 +64,11 @@ def test_links_across_sources(files):
     pytest.importorskip("duckdb")
     own, pred = sample()
     wanted = eb.by_domain(own, GROUP, ACROSS, prediction=pred, links=Links.ACROSS).table()
-    given = tuple(
-        "l.parquet --design uniform-records --drawn drawn.csv --across region --format json".split()
-    )
+    given = "l.parquet --design uniform-records --drawn drawn.csv --across region".split()
     for more in ((), SCANNED):
-        found = pd.DataFrame(
-            json.loads(run("estimate", "p.csv", *given, "--attributes", "a.csv", *more).stdout)["estimates"]
-        )
-        same(found, wanted)
-    compared = run("compare", "q.csv", "p.csv", *given, "--attributes", "a.csv")
-    assert [row["metric"] for row in json.loads(compared.stdout)["estimates"]] == ACROSS
+        same(pd.DataFrame(listed("estimate", "p.csv", *given, "--attributes", "a.csv", *more)), wanted)
+    compared = listed("compare", "q.csv", "p.csv", *given, "--attributes", "a.csv")
+    assert [row["metric"] for row in compared] == ACROSS
     assert "ask for two results" in refused("estimate", "p.csv", *given, "--by", "region")
 
 
@@ -103,46 +95,32 @@ def test_a_scanned_prediction(files):
     own, pred = sample()
     pd.read_csv("a.csv", dtype=str).to_parquet("a.parquet")
     pd.read_csv("a.csv", dtype=str).to_csv("a.csv.bz2", index=False)
-    names = ("--record", "record", "--cluster", "cluster")
     wanted = eb.by_domain(own, GROUP, METRICS, prediction=pred).table()
     args = (*SCANNED, "--by", "region")
     for path in ("a.csv", "a.parquet", "a.csv.bz2"):
         table, notes = shown(*args, "--attributes", path)
         same(table, wanted)
         assert f"2 groups of region scanned (region of {path})" in notes
-    table, notes = shown(*args, *names, prediction=("p3.csv",))
-    same(table, wanted)
+    same(shown(*args, *NAMES, prediction=("p3.csv",))[0], wanted)
 
 
-def test_scanned_predictions_compared(files):
+def test_comparisons(files):
     pytest.importorskip("duckdb")
-    args = ("--by", "region", "--attributes", "a.csv")
-    tables = [
-        shown(*args, *scan, command="compare", prediction=("q.csv", "p.csv"))[0] for scan in ((), SCANNED)
-    ]
-    same(*tables)
-    common = ("--missing", "common", *SCANNED)
-    table, notes = shown(*args, *common, command="compare", prediction=("q.csv", "p.csv"))
-    same(table, tables[0])
-    assert notes.count("2 groups of region scanned (region of a.csv)") == 2
-    names = ("--by", "region", "--record", "record", "--cluster", "cluster")
-    turned, _ = shown(*names, *common, command="compare", prediction=("p3.csv", "q.csv"))
-    same(turned.assign(estimate=-turned.estimate), tables[0])
-
-
-def test_a_comparison(files):
-    table, _ = shown(
-        "--by", "region", "--attributes", "a.csv", command="compare", prediction=("q.csv", "p.csv")
-    )
     q = pd.read_csv("q.csv", dtype=str).set_index("record").cluster
-    _, pred = sample()
-    labels = LABELS.set_axis(LABELS.index.astype(str))
-    both = {"q": q, "p": pred.astype(str)}
-    expected = compare_by_domain(
-        eb.compare(both, labels, DESIGN, METRICS), GROUP, METRICS, predictions=both
-    ).table()
-    same(table, expected)
-    assert set(table.difference) == {"p - q"}
+    both, labels = {"q": q, "p": sample()[1].astype(str)}, LABELS.set_axis(LABELS.index.astype(str))
+    compared = eb.compare(both, labels, DESIGN, METRICS)
+    wanted = compare_by_domain(compared, GROUP, METRICS, predictions=both).table()
+    given, common = (
+        {"command": "compare", "prediction": ("q.csv", "p.csv")},
+        ("--missing", "common", *SCANNED),
+    )
+    for more in ((), SCANNED, common):
+        table, notes = shown("--by", "region", "--attributes", "a.csv", *more, **given)
+        same(table, wanted)
+        assert set(table.difference) == {"p - q"}
+    assert notes.count("2 groups of region scanned (region of a.csv)") == 2
+    turned, _ = shown("--by", "region", *NAMES, *common, command="compare", prediction=("p3.csv", "q.csv"))
+    same(turned.assign(estimate=-turned.estimate), wanted)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +144,8 @@ def test_a_picture():
     ax = plots.draw_by_domain(found, ax=Figure().subplots())
     assert [t.get_text() for t in ax.get_yticklabels()] == ["pairwise-precision", "north", "south"]
     (points,) = [line for line in ax.lines if line.get_marker() == "o"]
-    np.testing.assert_array_equal(
-        points.get_xdata(), found.table().query("metric == 'pairwise-precision'").estimate
-    )
+    wanted = found.table().query("metric == 'pairwise-precision'").estimate
+    np.testing.assert_array_equal(points.get_xdata(), wanted)
     few = eb.by_domain(own, GROUP, METRICS, fewest=1000)
     ax = plots.draw_by_domain(few, "entities", ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"] == [2]
@@ -181,9 +158,8 @@ def test_a_report(files):
     own, _ = sample()
     domains = eb.by_domain(own, GROUP.replace("south", "<south>"), METRICS, fewest=0)
     page = report(domains, METRICS)
-    assert (
-        "<h2>How good for whom: by region</h2>" in page and "&lt;south&gt;" in page and "<south>" not in page
-    )
-    args = ("--design", "uniform-records", "--drawn", "drawn.csv", "--metrics", "entities", "--by", "region")
-    assert run("report", "p.csv", "l.parquet", *args, "--attributes", "a.csv").exit_code == 0
+    assert "<h2>How good for whom: by region</h2>" in page
+    assert "&lt;south&gt;" in page and "<south>" not in page
+    args = "--design uniform-records --drawn drawn.csv --metrics entities --by region --attributes a.csv"
+    done("report", "p.csv", "l.parquet", *args.split())
     assert "by region" in (files / "report.html").read_text(encoding="utf-8")

@@ -9,16 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_scan import (  # noqa: F401
-    ENGINES,
-    KINDS,
-    NASTY,
-    SOURCES,
-    duckdb,
-    frame_of,
-    in_turn,
-    population,
-)
+from test_scan import ENGINES, NASTY, SOURCES, duckdb, frame_of, in_turn, population
 
 import erbayes as eb
 from erbayes.labels import (
@@ -102,19 +93,17 @@ def test_integers_and_their_text_are_drawn_alike(plan, tmp_path):
     same_draw(draw(tmp_path / "p.parquet", PLANS[plan], n=15, seed=2), wanted)
     text = draw(tmp_path / "p.csv", PLANS[plan], n=15, seed=2)
     same_draw(draw(Files(tmp_path / "p.parquet", text=True), PLANS[plan], n=15, seed=2), text)
-    same_draw(
-        draw(prediction.set_axis(prediction.index.astype(str)).astype(str), PLANS[plan], n=15, seed=2), text
-    )
+    as_text = prediction.set_axis(prediction.index.astype(str)).astype(str)
+    same_draw(draw(as_text, PLANS[plan], n=15, seed=2), text)
     assert text.table["record"].tolist() == wanted.table["record"].astype(str).tolist()
 
 
 def test_integers_beyond_64_bits(tmp_path):
     ids = pa.array([10**30, 10**30 + 1, 5, -5, 10**37], pa.decimal128(38, 0))
-    pq.write_table(
-        pa.table({"record": ids, "cluster": ids.take(pa.array([0, 0, 1, 1, 1]))}), tmp_path / "p.parquet"
-    )
-    clusters = [10**30, 10**30, 10**30 + 1, 10**30 + 1, 10**30 + 1]
-    prediction = pd.Series(clusters, pd.Index([int(i.as_py()) for i in ids], dtype=object), dtype=object)
+    clusters = ids.take(pa.array([0, 0, 1, 1, 1]))
+    pq.write_table(pa.table({"record": ids, "cluster": clusters}), tmp_path / "p.parquet")
+    numbers, records = ([int(i.as_py()) for i in column] for column in (clusters, ids))
+    prediction = pd.Series(numbers, pd.Index(records, dtype=object), dtype=object)
     found, wanted = (draw(p, Records(), n=9, seed=1).table for p in (tmp_path / "p.parquet", prediction))
     assert found.to_numpy().tolist() == wanted.to_numpy().tolist()
 
@@ -290,12 +279,8 @@ def test_values_are_a_column(tmp_path):
         frame[["record", "cluster", column]].to_parquet(tmp_path / "three.parquet", index=False)
         same_draw(draw(tmp_path / "three.parquet", plan, n=30, seed=4, values=column), wanted)
     frame.loc[3, "weight"] = np.nan
-    with (
-        pytest.raises(
-            eb.DataError, match="values of the prediction: 1 of 300 are missing in column 'weight'"
-        ),
-        drawing(frame, NAMES, value="weight"),
-    ):
+    said = "values of the prediction: 1 of 300 are missing in column 'weight'"
+    with pytest.raises(eb.DataError, match=said), drawing(frame, NAMES, value="weight"):
         pass
     with pytest.raises(eb.DataError, match="are the name of a column"):
         draw(tmp_path / "p.parquet", Strata(), n=30, seed=4, values={"a": 1})
@@ -328,42 +313,23 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "rows, message",
+    ("records", "clusters", "message"),
     [
-        ([("a", "x"), ("b", None)], "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'"),
-        ([("a", "x"), (None, "x")], "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'"),
-        ([("a", "x"), ("a", "x")], "1 duplicates, such as 'a'"),
-        ([], "the prediction has no record"),
+        ("ab", ["x", None], "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'"),
+        (["a", None], "xx", "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'"),
+        ("aa", "xx", "1 duplicates, such as 'a'"),
+        ("aba", "xxy", "1 duplicates, such as 'a'"),  # the other cluster is not drawn, for it has no links
+        ("abkk", "xxyz", "1 duplicates, such as 'k'"),  # which are not drawn
+        ("", "", "the prediction has no record"),
+        ([1.5], "x", "record ids of the prediction must be all strings or all integers"),
     ],
 )  # fmt: skip
-def test_what_a_scan_refuses(rows, message, tmp_path):
-    table = pa.table(
-        {n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("record", "cluster"))}
-    )
-    pq.write_table(table, tmp_path / "p.parquet")
+def test_what_a_scan_refuses(records, clusters, message, tmp_path):
+    kind = pa.float64() if records == [1.5] else pa.string()
+    table = {"record": pa.array(list(records), kind), "cluster": pa.array(list(clusters), pa.string())}
+    pq.write_table(pa.table(table), tmp_path / "p.parquet")
     with pytest.raises(eb.DataError, match=message):
-        draw(tmp_path / "p.parquet", Records(), n=3, seed=1)
-
-
-def test_a_drawn_record_that_another_cluster_lists_too():
-    """The other cluster is not drawn, for it has no links."""
-    prediction = pd.DataFrame({"record": ["a", "b", "a"], "cluster": ["x", "x", "y"]})
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"), drawing(prediction) as opened:
-        draw(opened, LinkEnds(), n=3, seed=1)
-
-
-def test_duplicates_among_records_that_are_not_drawn():
-    prediction = pd.DataFrame({"record": ["a", "b", "k", "k"], "cluster": ["x", "x", "y", "z"]})
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'k'"), drawing(prediction) as opened:
-        draw(opened, LinkEnds(), n=3, seed=1)
-
-
-def test_ids_that_are_no_ids():
-    with (
-        pytest.raises(eb.DataError, match="record ids of the prediction must be all strings or all integers"),
-        drawing(pa.table({"r": [1.5], "c": ["x"]})),
-    ):
-        pass
+        draw(tmp_path / "p.parquet", LinkEnds(), n=3, seed=1)
 
 
 def test_databases_without_md5_are_told():
@@ -378,22 +344,17 @@ def test_databases_without_md5_are_told():
     def other(sql):
         return [("5D41402ABC4B2A76B9719D911017C592",)] if "MD5" in sql else run(sql)
 
-    with (
-        pytest.raises(eb.DataError, match="draws need a database whose MD5 returns hexadecimal digits"),
-        drawing(RunSQL(other, "p", dialect=table.dialect), NAMES),
-    ):
+    said, table = "draws need a database whose MD5 returns hexadecimal", RunSQL(other, "p", table.dialect)
+    with pytest.raises(eb.DataError, match=said), drawing(table, NAMES):
         pass
 
 
 @pytest.mark.parametrize("plan", [Records(), PredictedClusters()])
 def test_tables_that_change_are_told(plan):
     with duckdb.connect() as connection:
-        connection.execute(
-            "CREATE TABLE p AS SELECT 'r' || i AS record, 'c' || (i // 3) AS cluster FROM range(90) AS t(i)"
-        )
-        with drawing(connection.table("p")) as opened:
+        rows = "SELECT 'r' || i AS record, 'c' || (i // 3) AS cluster FROM range(90) AS t(i)"
+        connection.execute(f"CREATE TABLE p AS {rows}")
+        said = r"the prediction changed while it was read: \d+ clusters or sizes"
+        with drawing(connection.table("p")) as opened, pytest.raises(eb.DataError, match=said):
             connection.execute("DELETE FROM p WHERE record IN (SELECT MIN(record) FROM p GROUP BY cluster)")
-            with pytest.raises(
-                eb.DataError, match=r"the prediction changed while it was read: \d+ clusters or sizes"
-            ):
-                draw(opened, plan, n=9, seed=1)
+            draw(opened, plan, n=9, seed=1)

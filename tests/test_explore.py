@@ -14,16 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from shell import done, refused, run
 from test_census import population
 from test_cli_thresholds import files  # noqa: F401
 from test_columns import EXAMPLES
 from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
-from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import plots
 from erbayes._internal import digits
-from erbayes.cli import app
 from erbayes.plots import axes
 from erbayes.report import report
 
@@ -72,11 +71,6 @@ def comparison():
     return eb.compare(predictions, labels, eb.UniformClusters(), [P, R, "entities"])
 
 
-def shown_by(trace):
-    """Values of a trace, and the lines of text of each."""
-    return np.array(trace.x, dtype=float), [text.split("<br>") for text in trace.text]
-
-
 def said(rows):
     """Estimate and interval as text, in the digits of printed tables."""
     text = digits.shown(rows)
@@ -99,7 +93,7 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
         assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
         effective = [f"<br>{n:,.0f} effective draws" for n in known["n_eff"]]
         assert [line.text[i] for i in known.index] == [
-            "".join(both) for both in zip(said(known), effective, strict=True)
+            *map("".join, zip(said(known), effective, strict=True))
         ]
         assert band.hoverinfo == "skip"
     assert figure.layout.xaxis.title.text == "threshold" and not figure.layout.xaxis.fixedrange
@@ -176,15 +170,22 @@ def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
     assert max(map(len, reason)) <= digits.LONGEST
 
 
+def texts_beside(figure, tables):
+    """Lines of text of the points of each axis, whose values and intervals are those of a table."""
+    found = []
+    for line, dots, rows in zip(figure.data[::2], figure.data[1::2], tables, strict=True):
+        assert_array_equal(np.array(dots.x, dtype=float), rows["estimate"])
+        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
+        found.append([text.split("<br>") for text in dots.text])
+    return found
+
+
 def test_estimates_have_the_values_of_their_table():
     found = eb.estimate(sample(), metrics=["entities", P, R])
     figure, table = found.explore(level=0.8), found.table(0.8)
-    for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
-        rows = table.loc[metrics]
-        values, texts = shown_by(dots)
-        assert_array_equal(values, rows["estimate"])
-        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
-        assert texts == [[f"{x}: {value}"] for x, value in zip(metrics, said(rows), strict=True)]
+    tables = [table.loc[[P, R]], table.loc[["entities"]]]
+    for texts, rows in zip(texts_beside(figure, tables), tables, strict=True):
+        assert texts == [[f"{x}: {value}"] for x, value in zip(rows.index, said(rows), strict=True)]
     assert figure.layout.xaxis2.title.text == "estimate and 80 % interval"
     assert figure.layout.yaxis.ticktext == (P, R) and not figure.layout.xaxis.zeroline
     assert len(plots.explore(table.loc[[R]]).data) == 2
@@ -192,12 +193,9 @@ def test_estimates_have_the_values_of_their_table():
 
 def test_differences_have_the_values_of_their_table():
     figure = comparison().explore(level=0.9)
-    table = comparison().differences(0.9)
-    for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
-        rows = pd.concat([table[table["metric"] == metric] for metric in metrics])
-        values, texts = shown_by(dots)
-        assert_array_equal(values, rows["estimate"])
-        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
+    of = dict(tuple(comparison().differences(0.9).groupby("metric")))
+    tables = [pd.concat([of[P], of[R]]), of["entities"]]
+    for texts, rows in zip(texts_beside(figure, tables), tables, strict=True):
         names = [escape(name, quote=False) for name in rows["difference"]]
         wanted = zip(names, rows["metric"], said(rows), strict=True)
         assert texts == [[name, f"{metric}: {both}"] for name, metric, both in wanted]
@@ -209,13 +207,9 @@ def test_domains_have_the_values_of_their_table_and_names_are_no_markup():
     table = domains().table()
     table = table[table["metric"].isin([P, "entities"])].reset_index(drop=True)
     figure = plots.explore(table)
-    for dots, line, axis, metric in zip(
-        figure.data[1::2], figure.data[::2], ("yaxis", "yaxis2"), (P, "entities"), strict=True
-    ):
-        rows = table[(table["metric"] == metric) & table["estimate"].notna()]
-        values, texts = shown_by(dots)
-        assert_array_equal(values, rows["estimate"])
-        assert_array_equal(np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]])
+    tables = [table[(table["metric"] == x) & table["estimate"].notna()] for x in (P, "entities")]
+    shown = zip(texts_beside(figure, tables), tables, ("yaxis", "yaxis2"), (P, "entities"), strict=True)
+    for texts, rows, axis, metric in shown:
         for row, text, value in zip(rows.itertuples(), texts, said(rows), strict=True):
             name = escape(digits.shorten_id(row.domain), quote=False).replace("$", "&#36;")
             assert text == [name, f"{metric}: {value}", f"{row.n_eff:.0f} effective draws"]
@@ -246,9 +240,8 @@ def test_every_table_of_estimates_with_intervals_can_be_explored(monkeypatch):
         assert sorted(values[~np.isnan(values)]) == sorted(table["estimate"].dropna()), name
         with monkeypatch.context() as patch:
             patch.setattr(pio.templates, "default", "plotly_dark")
-            assert result.explore().to_json() == drawn.to_json(), (
-                "a style that users choose changes no letter"
-            )
+            same = result.explore().to_json() == drawn.to_json()
+            assert same, "a style that users choose changes no letter"
         shown += 1
     assert shown > 12
     with pytest.raises(eb.DataError, match="rows to explore are named by the index"):
@@ -348,8 +341,7 @@ def predictions(files):  # noqa: F811
     ],
 )
 def test_the_shell_writes_them(predictions, tmp_path, args):
-    done = CliRunner().invoke(app, [*args, *DESIGNED])
-    assert done.exit_code == 0, done.output
+    done(*args, *DESIGNED)
     html = (tmp_path / "picture.html").read_text(encoding="utf-8")
     assert len(re.findall(r"plotly\.js v\d", html)) == 1
     assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"'](?!data:)", html)
@@ -365,24 +357,20 @@ def test_a_picture_is_whole_or_the_old_one(predictions, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
-    done = CliRunner().invoke(app, ["estimate", "p.csv", "labels.csv", *DESIGNED, "--picture", "old.svg"])
-    assert done.exit_code and old.read_text(encoding="utf-8") == "old"
+    killed = run("estimate", "p.csv", "labels.csv", *DESIGNED, "--picture", "old.svg")
+    assert killed.exit_code and old.read_text(encoding="utf-8") == "old"
     assert not list(tmp_path.glob(".erbayes-*"))
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("compare", "p.csv", "q.csv", "labels.csv", *GROUPS), "--picture and --by do not go together"),
-        (
-            ("estimate", "q.csv", "labels.csv", "--side-by-side"),
-            "--side-by-side and --picture ask for different",
-        ),
+        (("compare", "p.csv", "q.csv", *GROUPS), "--picture and --by do not go together"),
+        (("estimate", "q.csv", "--side-by-side"), "--side-by-side and --picture ask for different"),
     ],
 )
 def test_the_shell_refuses_a_picture(predictions, args, said):
-    done = CliRunner().invoke(app, [*args, *DESIGNED, *PICTURE])
-    assert done.exit_code == 2 and said in done.output
+    assert said in refused(*args, "labels.csv", *DESIGNED, *PICTURE)
 
 
 @pytest.mark.slow
@@ -393,7 +381,7 @@ def test_a_page_of_a_picture_is_as_wide_as_a_phone(predictions, tmp_path):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         phone = browser.new_page(viewport={"width": 390, "height": 800}, is_mobile=True)
         for args in (("estimate", "p.csv"), ("compare", "p.csv", "q.csv")):
-            CliRunner().invoke(app, [*args, "labels.csv", *DESIGNED, *PICTURE])
+            done(*args, "labels.csv", *DESIGNED, *PICTURE)
             phone.goto((tmp_path / "picture.html").as_uri())
             phone.wait_for_selector(".main-svg")
             page = phone.locator("html")

@@ -1,5 +1,7 @@
 """Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
 
+from contextlib import nullcontext
+from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from shell import done, refused
 from test_statistics import slope_of_the_page
 
 import erbayes as eb
@@ -34,9 +37,8 @@ def population(entities=250, wrong=0.25, seed=0):
     r = np.random.default_rng(seed)
     size = np.minimum(r.zipf(2.0, entities), 20)
     t = np.repeat(np.arange(entities), size)
-    p = np.unique(
-        np.where(r.random(len(t)) < wrong, r.integers(0, entities, len(t)), t), return_inverse=True
-    )[1]
+    mixed = np.where(r.random(len(t)) < wrong, r.integers(0, entities, len(t)), t)
+    p = np.unique(mixed, return_inverse=True)[1]
     table = pd.DataFrame(
         {
             "record": np.arange(len(t)),
@@ -52,6 +54,7 @@ def population(entities=250, wrong=0.25, seed=0):
 TRUTH, PREDICTION, TABLE = population()
 N, K = len(TRUTH), TRUTH.nunique()
 GIVEN = {"attributes": TABLE, "features": FEATURES}
+SOME_TEXT = TABLE["year"].astype(str).where(TABLE.index != 3, "then")
 
 
 def brute_force(clusters, within=None):
@@ -229,25 +232,13 @@ def test_means_of_all_samples_are_the_truth_and_the_prediction():
             labels = truth[truth.isin(drawn)]
             design = eb.KnownWeights({c: weight(c) for c in labels.unique()}, list(drawn), absolute=True)
             sample = eb.Sample(eb.measure(prediction, labels), design)
-            table = features.Attributes.of(None, (), None, pd.RangeIndex(6))
-            both = features.Featured.of(
-                sample.units, eb.Clustering.of(prediction), eb.Clustering.of(labels), table
-            )
+            table, units = features.Attributes.of(None, (), None, pd.RangeIndex(6)), sample.units
+            both = features.Featured.of(units, eb.Clustering.of(prediction), eb.Clustering.of(labels), table)
             known = room.FittedStatistics.of(both, ["count", "count(size>=2)"])
-            truthful = room.Side(
-                both.entities,
-                sample.units.unit,
-                both.entity_of,
-                sample.units.n / sample.units.N,
-                both.entity_shares,
-            )
-            mirrored = room.Side(
-                both.clusters,
-                sample.units.unit,
-                both.cluster_of,
-                sample.units.n / sample.units.m,
-                both.cluster_shares,
-            )
+            entities = (both.entity_of, units.n / units.N, both.entity_shares)
+            clusters = (both.cluster_of, units.n / units.m, both.cluster_shares)
+            truthful = room.Side(both.entities, units.unit, *entities)
+            mirrored = room.Side(both.clusters, units.unit, *clusters)
             found.append([room._linearise(side, sample, known)[0] for side in (truthful, mirrored)])
         np.testing.assert_allclose(np.mean(found, axis=0), [[3, 2], [3, 3]], rtol=1e-12)
 
@@ -313,10 +304,8 @@ class TestDesigns:
         sales = TABLE.groupby(TRUTH)["amount"].sum()
         parts = [sales[[c for c in chosen if c % 2 == h]] for h in (0, 1)]
         plain = sum(counts[h] * part.mean() for h, part in enumerate(parts))
-        variance = sum(
-            counts[h] ** 2 * (1 - len(part) / counts[h]) * part.var() / len(part)
-            for h, part in enumerate(parts)
-        )
+        each = [(counts[h], part.var(), len(part)) for h, part in enumerate(parts)]
+        variance = sum(K_h**2 * (1 - n / K_h) * v / n for K_h, v, n in each)
         assert found.plain.mean[0] == pytest.approx(plain)
         assert found.plain.sd[0] == pytest.approx(np.sqrt(variance))
         assert found.fit.sd[0] < found.plain.sd[0]
@@ -488,28 +477,20 @@ class TestGuards:
         table = TABLE.assign(best=(best if " " in how else best.astype(float)).to_numpy())
         table.to_parquet(folder / "golden.parquet")
         given = {"features": {"x": ("best", how.split()[0])}}
-        for prediction, attributes in (
-            (PREDICTION, table),
-            (folder / "clusters.parquet", folder / "golden.parquet"),
-        ):
-            arguments = (prediction, LABELS, BY_RECORDS, "mean(x)")
-            if other is None:
-                with pytest.raises(eb.DataError, match="'best' is the same in all records of each predicted"):
-                    eb.impact(*arguments, attributes=attributes, **given)
-            else:
-                eb.impact(*arguments, attributes=attributes, **given)
+        scanned = (folder / "clusters.parquet", folder / "golden.parquet")
+        for prediction, attributes in ((PREDICTION, table), scanned):
+            said = pytest.raises(eb.DataError, match="'best' is the same in all records of each predicted")
+            with nullcontext() if other else said:
+                judged("mean(x)", prediction, attributes=attributes, **given)
 
     def test_ten_clusters_of_several_records_are_suspect(self):
-        for several, refused in ((9, False), (10, True)):
+        for several, suspect in ((9, False), (10, True)):
             prediction = pd.Series([*np.repeat(np.arange(several), 2), *range(100, 130)])
             truth = pd.Series([*np.repeat(np.arange(several), 2), *np.repeat(range(200, 215), 2)])
             table = pd.DataFrame({"record": prediction.index, "x": prediction})
             given = {"attributes": table, "features": {"x": ("x", "mean")}}
             design = eb.UniformClusters(truth.nunique())
-            if refused:
-                with pytest.raises(eb.DataError, match="golden record"):
-                    eb.impact(prediction, truth, design, "mean(x)", **given)
-            else:
+            with pytest.raises(eb.DataError, match="golden record") if suspect else nullcontext():
                 assert eb.impact(prediction, truth, design, "mean(x)", **given).fit.sd[0] == 0
 
     def test_records_that_a_design_never_draws_are_named(self):
@@ -532,28 +513,15 @@ class TestFeatures:
         np.testing.assert_allclose(found, expected)
 
     def test_a_function_of_a_users_own_sees_the_values_of_each_entity(self):
-        found = eb.impact(
-            PREDICTION,
-            TRUTH,
-            eb.UniformClusters(K),
-            "mean(middle)",
-            attributes=TABLE,
-            features={"middle": ("amount", lambda x: x.median())},
-        )
+        given = {"attributes": TABLE, "features": {"middle": ("amount", lambda x: x.median())}}
+        found = eb.impact(PREDICTION, TRUTH, eb.UniformClusters(K), "mean(middle)", **given)
         assert found.fit.mean[0] == pytest.approx(TABLE.groupby(TRUTH)["amount"].median().mean())
 
     def test_the_order_of_records_does_not_matter(self):
-        mixed = np.random.default_rng(2).permutation(N)
-        design = BY_RECORDS
+        prediction = PREDICTION.iloc[np.random.default_rng(2).permutation(N)]
+        labels, table = LABELS.sample(frac=1, random_state=1), TABLE.sample(frac=1, random_state=2)
         one = judged(STATISTICS, **GIVEN)
-        other = eb.impact(
-            PREDICTION.iloc[mixed],
-            LABELS.sample(frac=1, random_state=1),
-            design,
-            STATISTICS,
-            attributes=TABLE.sample(frac=1, random_state=2),
-            features=FEATURES,
-        )
+        other = eb.impact(prediction, labels, BY_RECORDS, STATISTICS, attributes=table, features=FEATURES)
         pd.testing.assert_frame_equal(one.table(), other.table(), rtol=1e-9)
 
     def test_records_that_the_prediction_lacks_are_refused_or_left_out(self):
@@ -569,10 +537,8 @@ class TestFeatures:
 
     def test_a_frame_leaves_newer_records_out(self):
         old = PREDICTION.index[: N - 40]
-        labels, drawn = (
-            LABELS[LABELS.index.isin(old)],
-            [c for c in DRAWN if c in set(LABELS[LABELS.index.isin(old)])],
-        )
+        labels = LABELS[LABELS.index.isin(old)]
+        drawn = [c for c in DRAWN if c in set(labels)]
         found = eb.impact(PREDICTION, labels, eb.UniformRecords(drawn), "count", frame=old)
         alone = eb.impact(PREDICTION[old], labels, eb.UniformRecords(drawn), "count")
         assert found.table().equals(alone.table())
@@ -586,10 +552,10 @@ class TestFeatures:
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
             ({"attributes": TABLE.assign(year="then")}, "cannot be used, such as 'then'"),
-            (
-                {"attributes": TABLE.assign(year=TABLE["year"].astype(str).where(TABLE.index != 3, "then"))},
-                "1 of .* cannot be used, such as 'then'",
-            ),
+            ({"attributes": TABLE.assign(year=SOME_TEXT)}, "1 of .* cannot be used, such as 'then'"),
+            ({"attributes": TABLE.assign(year=np.arange(N, dtype=complex))}, "cannot be used"),
+            ({"attributes": TABLE.assign(year=pd.period_range("2020", periods=N, freq="D"))}, "cannot be used"),
+            ({"attributes": pd.concat([TABLE, TABLE[["year"]]], axis=1)}, "has several columns 'year': rename all but"),
             ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
             ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
@@ -599,7 +565,7 @@ class TestFeatures:
             ({"attributes": TABLE, "features": {"span": ("year", lambda x: np.nan)}}, "no finite number"),
             ({"attributes": TABLE, "features": ["span"]}, "features map names"),
         ],
-    )
+    )  # fmt: skip
     def test_what_is_no_feature_is_refused(self, given, said):
         given = {"features": FEATURES, **given}
         with pytest.raises(eb.DataError, match=said):
@@ -654,26 +620,17 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("by", [None, "country"])
-def test_a_scan_is_as_in_memory(folder, by):
+def test_a_scan_is_as_in_memory(folder, by, monkeypatch):
+    """Also in parts of ten records, some of which have no cluster."""
     pytest.importorskip("duckdb")
     given = {"features": FEATURES, "by": by}
     memory = judged(STATISTICS[:SUMS], attributes=TABLE, **given)
-    path = folder / "orders.parquet"
-    clusters = folder / "clusters.parquet"
-    scanned = judged(STATISTICS[:SUMS], clusters, attributes=path, **given)
-    pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("by", [None, "country"])
-def test_a_scan_in_parts_adds_up_to_all_clusters(folder, by, monkeypatch):
-    """In parts of ten records, some of which have no cluster."""
-    pytest.importorskip("duckdb")
-    monkeypatch.setattr("erbayes.large.duckdb.PART", 10)
-    given = {"attributes": folder / "orders.parquet", "features": FEATURES, "by": by}
-    found = judged(STATISTICS[:SUMS], folder / "clusters.parquet", **given)
-    domains = [None] if by is None else [(TABLE["country"] == c).astype(float) for c in ("FR", "US")]
-    predicted = [x for domain in domains for x in brute_force(PREDICTION, domain)[:SUMS]]
-    np.testing.assert_allclose(found.predicted, predicted, rtol=1e-9)
+    for part in (20_000_000, 10):
+        monkeypatch.setattr("erbayes.large.duckdb.PART", part)
+        scanned = judged(
+            STATISTICS[:SUMS], folder / "clusters.parquet", attributes=folder / "orders.parquet", **given
+        )
+        pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -697,15 +654,9 @@ def test_what_a_scan_refuses(folder, given, said):
         eb.impact(folder / "clusters.parquet", LABELS, BY_RECORDS, **given)
 
 
-def run(folder, *words):
-    from contextlib import chdir
-
-    from typer.testing import CliRunner
-
-    from erbayes.cli import app
-
-    with chdir(folder):
-        return CliRunner().invoke(app, ["impact", *words], terminal_width=100)
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
 
 
 SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--statistic", "count",
@@ -713,26 +664,18 @@ SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "-
 
 
 @pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB"), ("--by", "country")])
-def test_the_shell_prints_the_table_of_python(folder, more):
-    found = run(folder, "clusters.csv", *SHELL, *more, "--format", "csv")
-    assert found.exit_code == 0, found.output
-    by = more[1] if "--by" in more else None
-    table = judged(["count", "mean(span)"], by=by, **GIVEN).table()
-    from io import StringIO
-
-    printed = pd.read_csv(StringIO(found.stdout)).set_index("statistic")
-    pd.testing.assert_frame_equal(printed, table, rtol=1e-9)
+def test_the_shell_prints_the_table_of_python(here, more):
+    found = done("impact", "clusters.csv", *SHELL, *more, "--format", "csv").stdout
+    table = judged(["count", "mean(span)"], by="country" if "--by" in more else None, **GIVEN).table()
+    pd.testing.assert_frame_equal(pd.read_csv(StringIO(found)).set_index("statistic"), table, rtol=1e-9)
 
 
-def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(folder):
-    found = run(folder, "clusters.csv", *SHELL)
-    assert found.stdout.startswith("count: the clusters say")
-    assert "equivalent_labels" in found.stdout
-    refused = run(folder, "clusters.csv", *SHELL[:-2])
-    assert refused.exit_code == 2
-    assert "(--attributes TABLE)" in refused.stderr
-    unknown = run(folder, "clusters.csv", *SHELL, "--statistic", "mean(tall)")
-    assert "(--feature span=year:range)" in unknown.stderr
+def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(here):
+    found = done("impact", "clusters.csv", *SHELL).stdout
+    assert found.startswith("count: the clusters say") and "equivalent_labels" in found
+    assert "(--attributes TABLE)" in refused("impact", "clusters.csv", *SHELL[:-2])
+    unknown = refused("impact", "clusters.csv", *SHELL, "--statistic", "mean(tall)")
+    assert "(--feature span=year:range)" in unknown
 
 
 def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():
@@ -775,39 +718,11 @@ def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
     pytest.importorskip("duckdb")
     values, how = UNSUITABLE[kind]
     pd.DataFrame({"record": TABLE["record"], "x": values}).to_parquet(tmp_path / "a.parquet", index=False)
-    ways = {
-        folder / "clusters.parquet": tmp_path / "a.parquet",
-        None: pd.read_parquet(tmp_path / "a.parquet"),
-    }
-    said = (
-        "cannot be used"
-        if kind == "endless"
-        else r"needs finite numbers below 2\*\*53|lists or|no finite number"
-    )
-    for place, attributes in ways.items():
-        with pytest.raises(eb.DataError, match=said):
-            judged(
-                "mean(s)",
-                PREDICTION if place is None else place,
-                attributes=attributes,
-                features={"s": ("x", how)},
-            )
-
-
-@pytest.mark.parametrize(
-    "values", [COUNT.astype(complex), pd.period_range("2020", periods=len(COUNT), freq="D")]
-)
-def test_complex_numbers_and_periods_are_no_numbers(values):
-    given = {"attributes": TABLE.assign(x=values), "features": {"s": ("x", "sum")}}
-    with pytest.raises(eb.DataError, match="cannot be used"):
-        judged("mean(s)", **given)
-
-
-def test_a_column_that_is_there_twice_is_refused():
-    twice = pd.concat([TABLE, TABLE[["year"]]], axis=1)
-    given = {"attributes": twice, "features": {"s": ("year", "sum")}}
-    with pytest.raises(eb.DataError, match="has several columns 'year': rename all but one"):
-        judged("mean(s)", **given)
+    scanned = (folder / "clusters.parquet", tmp_path / "a.parquet")
+    said = r"needs finite numbers below 2\*\*53|lists or|no finite number"
+    for prediction, attributes in (scanned, (PREDICTION, pd.read_parquet(tmp_path / "a.parquet"))):
+        with pytest.raises(eb.DataError, match="cannot be used" if kind == "endless" else said):
+            judged("mean(s)", prediction, attributes=attributes, features={"s": ("x", how)})
 
 
 KNOWN = {"pay": ("wages", "known-sum"), "employers": ("wages", "known-distinct")}
@@ -839,13 +754,12 @@ def test_values_that_are_there_are_aggregated_if_that_is_asked_for(folder, tmp_p
         judged("mean(pay)", prediction, attributes=table, features={"pay": ("wages", "known-mean")})
 
 
-def test_the_shell_says_what_is_aggregated(folder, tmp_path):
+def test_the_shell_says_what_is_aggregated(here, tmp_path):
     PARTLY.to_csv(tmp_path / "partly.csv", index=False)
     words = [*SHELL[:5], "--feature", "pay=wages:known-sum", "--statistic", "mean(pay)"]
     words += ["--attributes", str(tmp_path / "partly.csv")]
     for more in ((), ("--format", "csv"), ("--memory-limit", "1GB")):
-        found = run(folder, "clusters.csv", *words, *more)
-        assert found.exit_code == 0, found.output
+        found = done("impact", "clusters.csv", *words, *more)
         assert "'pay' is the sum of the values that are there." in found.stderr
 
 
@@ -855,9 +769,7 @@ def test_a_column_of_the_matcher_is_recognised_if_some_clusters_lack_it(folder, 
     table = TABLE.assign(golden=code.where(code % 3 > 0).loc[TABLE["record"]].to_numpy())
     table.to_parquet(tmp_path / "a.parquet")
     given = {"features": {"x": ("golden", "known-sum")}}
-    for prediction, attributes in (
-        (PREDICTION, table),
-        (folder / "clusters.parquet", tmp_path / "a.parquet"),
-    ):
+    scanned = (folder / "clusters.parquet", tmp_path / "a.parquet")
+    for prediction, attributes in ((PREDICTION, table), scanned):
         with pytest.raises(eb.DataError, match="as if the matcher wrote it"):
             judged("mean(x)", prediction, attributes=attributes, **given)

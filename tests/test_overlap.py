@@ -19,9 +19,8 @@ NAMES = Columns("record", "cluster")
 
 def split(rng, clusters, rate):
     """Clusters of which some records are alone."""
-    return np.where(
-        rng.random(len(clusters)) < rate, 10**6 * rng.integers(1, 99) + np.arange(len(clusters)), clusters
-    )
+    alone = rng.random(len(clusters)) < rate
+    return np.where(alone, 10**6 * rng.integers(1, 99) + np.arange(len(clusters)), clusters)
 
 
 def make(name, records=3000):
@@ -123,12 +122,9 @@ def test_records_that_all_share_and_columns_of_one_table(tmp_path):
     (predictions, labels, design), metrics = POPULATIONS["tail"], eb.metrics.ALL
     old, new = predictions.values()
     three = {"old": old[20:], "new": new[:-300], "third": old[::-1][9:]}
-    files = in_files(three, tmp_path)
-    given = {"missing": eb.Missing.COMMON}
-    wanted = eb.compare(three, labels, design, metrics, **given).table()
-    pd.testing.assert_frame_equal(
-        eb.compare(files, labels, design, metrics, **given).table(), wanted, rtol=1e-12
-    )
+    files, given = in_files(three, tmp_path), {"missing": eb.Missing.COMMON}
+    found, wanted = (eb.compare(x, labels, design, metrics, **given).table() for x in (files, three))
+    pd.testing.assert_frame_equal(found, wanted, rtol=1e-12)
     frame = old.index[labels.index.min() : 2900].union(labels.index)
     wanted = eb.compare(predictions, labels, design, metrics, frame=frame).table()
     found = eb.compare(in_files(predictions, tmp_path), labels, design, metrics, frame=frame).table()
@@ -161,15 +157,11 @@ def several(number, records=600):
 def test_of_five_predictions_differences_from_the_first_are_shown_and_others_when_asked():
     found = eb.compare(*several(5), "f1")
     assert [*found.differences()["difference"]] == [f"m0{i} - m00" for i in range(1, 5)]
-    every = found.differences("all")
+    every, first = found.differences("all"), found.differences()
     assert len(every) == 10 and len(found.table(pairs="all")) == 15 and len(found.table()) == 9
-    pd.testing.assert_frame_equal(
-        every[every["difference"].isin(found.differences()["difference"])], found.differences()
-    )
+    pd.testing.assert_frame_equal(every[every["difference"].isin(first["difference"])], first)
     assert len(eb.compare(*several(4), "f1").differences()) == 6
-    with pytest.raises(
-        eb.DataError, match="pairs are 'all', or 'first' for differences from the first, not 'each'"
-    ):
+    with pytest.raises(eb.DataError, match="'all', or 'first' for differences from the first, not 'each'"):
         found.differences("each")
 
 
@@ -185,11 +177,7 @@ def test_scans_count_other_pairs_when_asked(tmp_path):
 
 
 def test_scans_that_share_no_record_are_refused():
-    scans = {
-        n: scan(pd.Series("x", [n, f"{n}'s {{}}"], name="c"), {"a": "e", "b": "e"}, missing=eb.Missing.OMIT)
-        for n in "ab"
-    }
-    with pytest.raises(
-        eb.DataError, match="'a' and 'b' cover different records, 2 and 2, of which 0 are in both"
-    ):
+    labels, given = {"a": "e", "b": "e"}, {"missing": eb.Missing.OMIT}
+    scans = {n: scan(pd.Series("x", [n, f"{n}'s {{}}"], name="c"), labels, **given) for n in "ab"}
+    with pytest.raises(eb.DataError, match="cover different records, 2 and 2, of which 0 are in both"):
         eb.compare(scans, design=eb.UniformClusters())

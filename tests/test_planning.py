@@ -77,9 +77,8 @@ def test_a_design_that_selects_by_size():
     wanted = np.diff(of_what_is_in_reach(pilot).interval(0.9))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
     drawn = drawn_by_root(600, 400)
-    spread = np.std(
-        [eb.engine.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1
-    )
+    means = [eb.engine.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn]
+    spread = np.std(means, axis=0, ddof=1)
     for source in (PEOPLE, by_root(drawn_by_root(3000, 1)[0]), pilots("records", 3000, 1)[0]):
         outlook = forecast(source, METRICS, {"root": ROOT}).designs["root"]
         assert np.sqrt(outlook.variance / 600) == pytest.approx(spread, rel=0.2)
@@ -100,9 +99,8 @@ def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_
 @pytest.mark.parametrize("n", [300, 600])
 def test_promised_half_widths_are_attained_on_average(plan, n):
     """Within Monte Carlo error, and 12/n for standard errors that are too small on average at finite n."""
-    runs = study(
-        {"p": PEOPLE}, {plan: PLANS[plan][1]}, [n], {"closed": Taylor()}, METRICS, repetitions=500, seed=1
-    ).runs
+    given = ({"p": PEOPLE}, {plan: PLANS[plan][1]}, [n], {"closed": Taylor()}, METRICS)
+    runs = study(*given, repetitions=500, seed=1).runs
     half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
     promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
     error = 4 * half.std() / np.sqrt(500) + 12 / n * promised
@@ -190,9 +188,7 @@ def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
         values = np.array([[o.estimate, np.log(o.variance), np.log(o.effective)] for o in each])
         for j in range(len(METRICS)):
             wanted = np.cov(values[:, :, j], rowvar=False) * 99 * 20
-            sd = np.sqrt(
-                np.where(np.diag(wanted) > 1e-20, np.diag(wanted), 1.0)
-            )  # effective draws can be all
+            sd = np.sqrt(np.where(np.diag(wanted) > 1e-20, np.diag(wanted), 1.0))  # all may be effective
             gap = (outlook.covariance[j] - wanted) / np.outer(sd, sd)
             assert np.abs(gap).max() < 0.06
 
@@ -216,11 +212,9 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
 def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
     wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
-        for pilot in pilots(plan, 120, 1):
-            table = forecast(pilot, wanted, DESIGNS).table(0.05, assurance=0.5)
-            assert (table["n_low"] <= table["n"]).all() and (
-                table["n"] <= table["n_high"].fillna(10**9)
-            ).all()
+        table = forecast(*pilots(plan, 120, 1), wanted, DESIGNS).table(0.05, assurance=0.5)
+        assert (table["n_low"] <= table["n"]).all()
+        assert (table["n"] <= table["n_high"].fillna(10**9)).all()
 
 
 def test_the_doubt_of_a_pilot_widens_the_answer():
@@ -236,15 +230,12 @@ def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
         return 3 + size**1.5
 
     n, units = 700, PEOPLE.units
-    paid = [
-        cost(units.size[np.unique(s)]).sum()
-        for s in draw_samples(PLANS[plan][1], units, n, 400, np.random.default_rng(2)).unit
-    ]
+    drawn = draw_samples(PLANS[plan][1], units, n, 400, np.random.default_rng(2)).unit
+    paid = [cost(units.size[np.unique(s)]).sum() for s in drawn]
     said = forecast(PEOPLE, METRICS, DESIGNS, cost=cost).designs[plan].cost(n)
     assert said == pytest.approx(np.mean(paid), abs=4 * np.std(paid) / 20)
-    from_pilots = [
-        forecast(p, METRICS[:1], DESIGNS, cost=cost).designs[plan].cost(n) for p in pilots("records", 200, 40)
-    ]
+    plans = [forecast(p, METRICS[:1], DESIGNS, cost=cost) for p in pilots("records", 200, 40)]
+    from_pilots = [found.designs[plan].cost(n) for found in plans]
     assert np.mean(from_pilots) == pytest.approx(said, rel=0.03)
 
 
@@ -312,9 +303,8 @@ def test_assurance_moves_the_width_by_its_quantile():
         at = {}
         for draws in (int(n[j]), int(n[j]) - 1):
             widths = moved.half_widths(draws, level)
-            wider = moved._shift_widths(
-                np.full(2, draws), level, np.ones(2), 0
-            )  # one standard error of the forecast
+            # one standard error of the forecast
+            wider = moved._shift_widths(np.full(2, draws), level, np.ones(2), 0)
             at[draws] = widths[j] * (wider[j] / widths[j]) ** (t[j] * np.sqrt(1 + 100 / draws))
         assert at[int(n[j])] <= 0.03 < at[int(n[j]) - 1]
 
@@ -341,9 +331,8 @@ def test_a_pilot_whose_entities_are_all_alike_has_no_bounds():
 
 def test_a_population_of_one_entity():
     """A census of one unit has no degree of freedom to lose: nothing is in doubt."""
-    one = eb.Sample(
-        eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}), eb.UniformClusters(population=1)
-    )
+    units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    one = eb.Sample(units, eb.UniformClusters(population=1))
     found = forecast(one, [m.pairwise_recall], {"clusters": eb.UniformClusters()})
     assert found.designs["clusters"].doubt[0] == 0
     row = found.table(0.05).iloc[0]
@@ -396,15 +385,11 @@ ROOTS = eb.design.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
 
 
 def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
-    units = PEOPLE.units
-    T, P, TP = (
-        units.column(c) for c in (eb.columns.TRUE_LINKS, eb.columns.PREDICTED_LINKS, eb.columns.COMMON_LINKS)
-    )
+    units, of = PEOPLE.units, eb.columns
+    T, P, TP = (units.column(c) for c in (of.TRUE_LINKS, of.PREDICTED_LINKS, of.COMMON_LINKS))
     parts = {m.pairwise_precision: (TP, P), m.pairwise_recall: (TP, T)}
-    for design, phi, metrics in (
-        (ROOTS, np.sqrt, parts),
-        (LINKS, lambda s: (s - 1) / 2, [m.pairwise_precision]),
-    ):
+    cases = ((ROOTS, np.sqrt, parts), (LINKS, lambda s: (s - 1) / 2, [m.pairwise_precision]))
+    for design, phi, metrics in cases:
         of_record = PEOPLE.pred.map(PEOPLE.pred.value_counts()).to_numpy(dtype=float)
         p = pd.Series(phi(of_record)).groupby(PEOPLE.true.to_numpy()).sum().reindex(units.ids).to_numpy()
         p = p / p.sum()
@@ -426,12 +411,11 @@ def test_a_pilot_by_predicted_size_forecasts_other_designs():
 
 
 def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
-    with pytest.raises(
-        eb.NotIdentified, match="'true_links' is not identified: records of predicted singletons"
-    ):
+    said = "is not identified: records of predicted singletons"
+    with pytest.raises(eb.NotIdentified, match=f"'true_links' {said}"):
         forecast(PEOPLE, METRICS[:2], {"d": LINKS})
     (pilot,) = draw_samples(LinkEnds(), PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
     assert forecast(pilot, METRICS[:1], {"d": LINKS}).table(0.1)["n"][0] > 1
     for design in (eb.UniformRecords(), ROOTS):
-        with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):
+        with pytest.raises(eb.NotIdentified, match=said):
             forecast(pilot, METRICS[:1], {"d": design})

@@ -112,21 +112,6 @@ def test_draws_are_those_made_by_hand(plan, seed):
     assert dict(drawn.members.to_numpy().tolist()) == {r: k for r, k in PRED.items() if k in inside}
 
 
-@pytest.mark.parametrize("plan", CHANCES, ids=repr)
-def test_every_record_is_drawn_with_its_chance(plan):
-    """60 draws each from 20 seeds; repeats of records are as frequent as with replacement."""
-    source = sa.drawing.source.InMemory.of(PRED, values_of(plan))
-    tables = [plan.draw(source, 60, seed)["record"] for seed in range(20)]
-    found = pd.concat(tables).value_counts().reindex(PRED).fillna(0) / 1200
-    p = pd.Series(CHANCES[plan])
-    assert (np.abs(found - p) <= 4.5 * np.sqrt(p * (1 - p) / 1200)).all()
-    repeated = np.mean(
-        [table[0] == table[1] for table in tables for table in table.to_numpy().reshape(-1, 2)]
-    )
-    chance = (p**2).sum()
-    assert abs(repeated - chance) < 4.5 * np.sqrt(chance * (1 - chance) / 600)
-
-
 def test_points_at_equal_distances_start_anywhere():
     starts = [at_equal_distances(5, seed) for seed in range(200)]
     np.testing.assert_allclose(np.diff(starts), 0.2)
@@ -142,12 +127,6 @@ def test_every_record_has_its_share_of_the_line(plan):
     (rows,) = at_points(source, ordered_counts(source, 5), [line], 5)
     found = rows["record"].value_counts().reindex(source.records).fillna(0) / 1e6
     np.testing.assert_allclose(found, phi(source.size.astype(float)) / total, atol=1.01e-6)
-
-
-def test_a_smaller_number_of_draws_gives_the_first_of_them():
-    many = sa.draw(LARGER, n=50, seed=4).table
-    few = sa.draw(LARGER, n=20, seed=4).table
-    pd.testing.assert_frame_equal(few, many.iloc[:20])
 
 
 @dataclass(frozen=True)
@@ -266,11 +245,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
 
 @pytest.mark.parametrize(
     ("plan", "n"),
-    [
-        (sa.PredictedClusters(), 60),
-        (sa.PredictedClusters(sa.Multipurpose()), 75),
-        (sa.Strata(), 300),
-    ],
+    [(sa.PredictedClusters(), 60), (sa.PredictedClusters(sa.Multipurpose()), 75), (sa.Strata(), 300)],
     ids=str,
 )
 def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
@@ -329,11 +304,8 @@ def units_of(entities):
 
 def designed(plan, records, probability, **columns):
     """The sample of these draws, by the design that the plan makes of their table."""
-    table = pd.DataFrame(
-        {"record": records, "cluster": [PRED[r] for r in records], "size": [M[r] for r in records]}
-        | {"probability": probability}
-        | columns
-    )
+    table = pd.DataFrame({"record": records, "probability": probability} | columns)
+    table = table.assign(cluster=table["record"].map(PRED), size=table["record"].map(M))
     drawn = sa.RecordDraws(table, plan, len(records), 0, known(), "")
     labels = LABELS[LABELS.isin(LABELS[records])]
     values = values_of(plan)
@@ -420,12 +392,8 @@ def test_predicted_clusters_are_estimated_by_their_own_design():
     prediction, truth = pd.Series(LARGER), pd.Series({r: i // 7 for i, r in enumerate(LARGER)})
     census = eb.measure_predicted(prediction, truth, prediction.unique())
     wanted = census.column(eb.columns.COMMON_LINKS).sum() / census.column(eb.columns.PREDICTED_LINKS).sum()
-    for plan in (
-        sa.PredictedClusters(),
-        sa.PredictedClusters(sa.Records()),
-        sa.PredictedClusters(sa.LinkEnds()),
-    ):
-        found = []
+    for of in (None, sa.Records(), sa.LinkEnds()):
+        plan, found = sa.PredictedClusters(of), []
         for seed in range(20):
             drawn = sa.draw(prediction, plan, n=30, seed=seed)
             labels = truth[truth.isin(truth[drawn.members["record"]])]
@@ -460,26 +428,14 @@ def test_ends_of_links_identify_only_totals_that_vanish_on_predicted_singletons(
     alone = eb.measure({1: 1, 2: 2, 3: 3, 4: 4}, {1: "a", 2: "a", 3: "a", 4: "b"})
     kept = {c.name for c in ANY if not alone.column(c).any()}
     assert {"common_links", "predicted_links"} <= kept
-    assert not kept & {
-        "true_links",
-        "records",
-        "entities",
-        "exact",
-    }
+    assert not kept & {"true_links", "records", "entities", "exact"}
     for column in ANY:
         if column.name in kept:
             sample.contributions([column])
-        else:
-            with pytest.raises(
-                eb.NotIdentified, match=f"'{column.name}' is not identified: records of predicted single"
-            ):
-                sample.contributions([column])
-
-
-@pytest.mark.parametrize("metric", [m.pairwise_recall, m.b3_precision, m.entities, m.cluster_recall])
-def test_ends_of_links_refuse_recall_with_the_remedy(metric):
-    with pytest.raises(eb.NotIdentified, match="pool the draws with uniform records"):
-        eb.estimate(PRED, {r: e for r, e in TRUE.items() if e in "xy"}, ENDS, [metric])
+            continue
+        said = f"'{column.name}' is not identified: records of predicted single.*pool the draws with uniform"
+        with pytest.raises(eb.NotIdentified, match=said):
+            sample.contributions([column])
 
 
 def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
@@ -490,13 +446,10 @@ def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
 
 def test_the_default_identifies_all():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
-    drawn = sa.RecordDraws(
-        pd.DataFrame({"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}),
-        sa.Multipurpose(), 3, 0, known(), "",
-    )  # fmt: skip
-    assert np.isfinite(
-        eb.engine.taylor(eb.Sample(eb.measure(PRED, labels), drawn.design(labels)), eb.metrics.ALL).mean
-    ).all()
+    table = {"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}
+    drawn = sa.RecordDraws(pd.DataFrame(table), sa.Multipurpose(), 3, 0, known(), "")
+    sample = eb.Sample(eb.measure(PRED, labels), drawn.design(labels))
+    assert np.isfinite(eb.engine.taylor(sample, eb.metrics.ALL).mean).all()
 
 
 def test_precision_by_ends_of_links_is_a_plain_mean():
@@ -513,12 +466,9 @@ def test_another_prediction_than_the_one_drawn_from_is_refused():
     labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
     design = drawn.design(labels)
     assert np.isfinite(eb.Sample(eb.measure(PRED, labels), design).expansion.weight).all()
-    other = PRED | {9: "d"}
-    with pytest.raises(
-        eb.DataError,
-        match="of 9 records in 5 clusters, 2 of size 1, but this one has 9 records in 4 clusters, 1 of",
-    ):
-        eb.Sample(eb.measure(other, labels), design)
+    said = "of 9 records in 5 clusters, 2 of size 1, but this one has 9 records in 4 clusters, 1 of"
+    with pytest.raises(eb.DataError, match=said):
+        eb.Sample(eb.measure(PRED | {9: "d"}, labels), design)
 
 
 def test_labelled_records_that_the_prediction_lacks():
@@ -549,20 +499,10 @@ def test_what_was_drawn_is_read_back(plan):
         np.testing.assert_array_equal(*weights)
 
 
-@pytest.mark.parametrize("plan", [sa.Multipurpose(), sa.Strata(), sa.PredictedClusters(sa.LinkEnds())])
-def test_plans_are_written_and_read(plan):
-    assert from_plain(json.loads(json.dumps(to_plain(plan)))) == plan
-
-
 def test_every_plan_has_a_name():
-    plans = {
-        value
-        for value in vars(sa.drawing.plans).values()
-        if isinstance(value, type) and hasattr(value, "draw")
-    }
-    plans_of = sa.drawing.plans
-    bases = {plans_of.Plan, plans_of._WithReplacement, plans_of.NewRecords}
-    assert plans - bases == set(PLANS.values())
+    room = sa.drawing.plans
+    plans = {x for x in vars(room).values() if isinstance(x, type) and hasattr(x, "draw")}
+    assert plans - {room.Plan, room._WithReplacement, room.NewRecords} == set(PLANS.values())
 
 
 # Bad input

@@ -19,6 +19,7 @@ from erbayes.metrics.columns import Domain, Links
 pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+NAMES = Columns("record", "cluster")
 LINKS = ["pairwise-precision", "pairwise-recall"]
 DEFAULT_METRICS = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
 
@@ -31,6 +32,11 @@ def variable(prediction, values=("FR", "US", "LU"), seed=1):
 
 def with_groups(prediction, groups):
     return frame_of(prediction).assign(country=groups.to_numpy())
+
+
+def of_records(groups):
+    """The same groups in a table of their own."""
+    return GroupSource(groups.rename_axis("record").reset_index(), "country")
 
 
 def sampled(units):
@@ -77,13 +83,8 @@ def shown(units, groups, **options):
 def test_every_source_groups_as_memory_does(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
     groups = variable(prediction)
-    found = scan(
-        SOURCES[source](with_groups(prediction, groups), tmp_path),
-        labels,
-        Columns("record", "cluster"),
-        missing=eb.Missing.OMIT,
-        groups="country",
-    )
+    opened = SOURCES[source](with_groups(prediction, groups), tmp_path)
+    found = scan(opened, labels, NAMES, missing=eb.Missing.OMIT, groups="country")
     wanted = eb.measure(prediction, labels, missing=eb.Missing.OMIT)
     same(found, wanted, groups, prediction)
 
@@ -101,27 +102,21 @@ def test_a_csv_file_and_a_second_table(tmp_path):
         connection.register("f", attributes)
         connection.execute("CREATE TABLE a AS SELECT * FROM f")
     wanted = eb.measure(prediction, labels)
-    found = scan(tmp_path / "both.csv", labels, Columns("record", "cluster"), groups="country")
+    found = scan(tmp_path / "both.csv", labels, NAMES, groups="country")
     same(found, wanted, groups, prediction)
     pairs = zip(shown(found, "country"), shown(wanted, groups, prediction=prediction), strict=True)
     for one, other in pairs:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12, check_dtype=False)
-    tables = [
-        tmp_path / "a.csv",
-        tmp_path / "a.parquet",
-        eb.large.DatabaseTable(tmp_path / "x.duckdb", "a"),
+    files = [tmp_path / "a.csv", tmp_path / "a.parquet", eb.large.DatabaseTable(tmp_path / "x.duckdb", "a")]
+    frames = [
         attributes,
         attributes.astype("category"),
         pa.Table.from_pandas(attributes, preserve_index=False),
-        pa.dataset.dataset(tmp_path / "a.parquet"),
     ]
-    for table in tables:
+    for table in (*files, *frames, pa.dataset.dataset(tmp_path / "a.parquet")):
         found = scan(tmp_path / "p.csv", labels, groups=GroupSource(table, "country"))
         same(found, wanted, groups, prediction)
-    in_memory = scan(
-        prediction, labels, groups=GroupSource(groups.rename_axis("record").reset_index(), "country")
-    )
-    same(in_memory, wanted, groups, prediction)
+    same(scan(prediction, labels, groups=of_records(groups)), wanted, groups, prediction)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +125,7 @@ def test_a_csv_file_and_a_second_table(tmp_path):
 def test_values_of_every_type(values):
     prediction, labels, _ = population(5, lacking=0)
     groups = variable(prediction, list(values))
-    found = scan(with_groups(prediction, groups), labels, Columns("record", "cluster"), groups="country")
+    found = scan(with_groups(prediction, groups), labels, NAMES, groups="country")
     wanted = eb.measure(prediction, labels).grouped(groups, prediction=prediction).groupings[0]
     assert found.groupings[0].values.tolist() == wanted.values.tolist()
     np.testing.assert_array_equal(found.groupings[0].counted, wanted.counted)
@@ -142,11 +137,10 @@ def test_a_frame_and_blocks():
     rng = np.random.default_rng(1)
     frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
     wanted = eb.measure(prediction, labels, blocks=blocks, frame=frame)
-    options = {"columns": Columns("record", "cluster"), "blocks": blocks, "frame": frame}
+    options = {"columns": NAMES, "blocks": blocks, "frame": frame}
     found = scan(with_groups(prediction, groups), labels, groups="country", **options)
     same(found, wanted, groups, prediction[frame])
-    attributes = groups.rename_axis("record").reset_index()
-    found = scan(frame_of(prediction), labels, groups=GroupSource(attributes, "country"), **options)
+    found = scan(frame_of(prediction), labels, groups=of_records(groups), **options)
     same(found, wanted, groups, prediction[frame])
 
 
@@ -157,9 +151,8 @@ def test_predictions_on_the_records_that_they_share(kind, tmp_path):
     groups = variable(prediction)
     new = pd.Series(np.roll(prediction.to_numpy(), 5), prediction.index)[9:]
     old = prediction.drop([r for r in prediction.index if r not in set(labels.index)][-9:])
-    shared = {
-        name: p[p.index.isin(old.index.intersection(new.index))] for name, p in (("old", old), ("new", new))
-    }
+    common = old.index.intersection(new.index)
+    shared = {name: p[p.index.isin(common)] for name, p in (("old", old), ("new", new))}
     held = labels[labels.index.isin(shared["old"].index)]
     attributes = groups.rename_axis("id").reset_index().sample(frac=1, random_state=1)
     with_groups(old, groups[old.index]).to_parquet(tmp_path / "old.parquet")
@@ -196,14 +189,14 @@ def test_common_records_in_a_frame_and_without_groups():
     rng = np.random.default_rng(1)
     frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
     both = {"old": with_groups(prediction, groups), "new": frame_of(new)}
-    units = scan(both, labels, Columns("record", "cluster"), frame=frame, groups="country")
+    units = scan(both, labels, NAMES, frame=frame, groups="country")
     for name, one in units.items():
         p = {"old": prediction, "new": new}[name]
         same(one, eb.measure(p, labels, frame=frame), groups, p[frame])
     outside = [r for r in frame if r not in set(labels.index)][:7]
     gaps = groups.mask(groups.index.isin(outside))
     both["old"] = with_groups(prediction, gaps)
-    units = scan(both, labels, Columns("record", "cluster"), frame=frame, groups="country")
+    units = scan(both, labels, NAMES, frame=frame, groups="country")
     assert {one.groupings[0].unknown for one in units.values()} == {7}
 
 
@@ -211,30 +204,23 @@ def test_records_without_a_group():
     prediction, labels, _ = population(8, lacking=0)
     groups = variable(prediction)
     outside = [r for r in prediction.index if r not in set(labels.index)][:7]
-    names = Columns("record", "cluster")
     gaps = groups.mask(groups.index.isin(outside))
-    few = groups.drop(outside)
+    in_memory = sampled(eb.measure(prediction, labels))
+    wanted = eb.by_domain(in_memory, groups, DEFAULT_METRICS, fewest=0).table()
     for source, groups_of in (
         (with_groups(prediction, gaps), "country"),
-        (frame_of(prediction), GroupSource(gaps.rename_axis("record").reset_index(), "country")),
-        (frame_of(prediction), GroupSource(few.rename_axis("record").reset_index(), "country")),
+        (frame_of(prediction), of_records(gaps)),
+        (frame_of(prediction), of_records(groups.drop(outside))),
     ):
-        units = scan(source, labels, names, groups=groups_of)
+        units = scan(source, labels, NAMES, groups=groups_of)
         assert units.groupings[0].unknown == 7 and units.groupings[0].predicted is None
-        wanted = eb.by_domain(
-            sampled(eb.measure(prediction, labels)), groups, DEFAULT_METRICS, fewest=0
-        ).table()
         found = eb.by_domain(sampled(units), "country", DEFAULT_METRICS, fewest=0)
         pd.testing.assert_frame_equal(found.table(), wanted, rtol=1e-9)
         with pytest.raises(NotIdentified, match="7 of the prediction have none: write one there"):
             eb.by_domain(sampled(units), "country", DEFAULT_METRICS, links=Links.INSIDE)
+    gaps = groups.mask(groups.index.isin(labels.index[:2]))
     with pytest.raises(DataError, match=r"'country' has no value for 2 of .* labelled records, such as"):
-        scan(
-            with_groups(prediction, groups.mask(groups.index.isin(labels.index[:2]))),
-            labels,
-            names,
-            groups="country",
-        )
+        scan(with_groups(prediction, gaps), labels, NAMES, groups="country")
 
 
 @pytest.mark.parametrize("missing", [eb.Missing.SINGLETON, eb.Missing.TOGETHER])
@@ -242,12 +228,10 @@ def test_labelled_records_that_the_prediction_lacks(missing):
     prediction, labels, _ = population(9)
     every = pd.Series("FR", labels.index.union(prediction.index), name="country")
     every[::2] = "US"
-    attributes = every.rename_axis("record").reset_index()
-    found = scan(frame_of(prediction), labels, missing=missing, groups=GroupSource(attributes, "country"))
+    found = scan(frame_of(prediction), labels, missing=missing, groups=of_records(every))
     assert found.groupings[0].predicted is None
-    wanted = eb.by_domain(
-        sampled(eb.measure(prediction, labels, missing=missing)), every, "b3-recall", fewest=0
-    )
+    in_memory = sampled(eb.measure(prediction, labels, missing=missing))
+    wanted = eb.by_domain(in_memory, every, "b3-recall", fewest=0)
     by = eb.by_domain(sampled(found), "country", "b3-recall", fewest=0)
     pd.testing.assert_frame_equal(by.table(), wanted.table())
 
@@ -257,7 +241,7 @@ def test_links_inside_two_of_four_groups_are_refused():
     prediction, labels, _ = population(4, lacking=0)
     groups = variable(prediction)
     groups[::7] = "DE"
-    found = scan(with_groups(prediction, groups), labels, Columns("record", "cluster"), groups="country")
+    found = scan(with_groups(prediction, groups), labels, NAMES, groups="country")
     same(found, eb.measure(prediction, labels), groups, prediction)
 
 
@@ -309,7 +293,5 @@ def test_integers_of_files_as_text(tmp_path):
     groups = variable(prediction, (1, 2, 3))
     with_groups(prediction, groups).to_parquet(tmp_path / "p.parquet")
     text = labels.set_axis(labels.index.astype(str))
-    found = scan(
-        Files(tmp_path / "p.parquet", text=True), text, Columns("record", "cluster"), groups="country"
-    )
+    found = scan(Files(tmp_path / "p.parquet", text=True), text, NAMES, groups="country")
     assert found.groupings[0].values.tolist() == ["1", "2", "3"]

@@ -1,5 +1,6 @@
 """Where predictions lie: folders, dialects, collations and engines, each with the units of measure or an error."""
 
+import gzip
 import os
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shell import refused
 from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # noqa: F401
 
 import erbayes as eb
@@ -80,10 +82,8 @@ def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
     told = f"column '{column}' of the prediction takes '.*' and '.*' for one id: scan a view in which"
     with pytest.raises(eb.DataError, match=told):
         scan(table, {"4": "e"}, NAMES, groups="year")
-    database.execute(
-        "CREATE VIEW exact AS SELECT record COLLATE BINARY AS record, cluster COLLATE BINARY AS cluster, "
-        "year COLLATE BINARY AS year FROM p"
-    )
+    binary = ", ".join(f"{name} COLLATE BINARY AS {name}" for name in ("record", "cluster", "year"))
+    database.execute(f"CREATE VIEW exact AS SELECT {binary} FROM p")
     exact = RunSQL(table.run, "exact", dialect=Dialect.SQLITE)
     wanted = eb.measure({"1": "aB3", "2": "aB3", "3": "Ab3", "4": "z"}, {"1": "e", "3": "e"})
     same(scan(exact, {"1": "e", "3": "e"}, NAMES, groups="year"), wanted)
@@ -95,14 +95,10 @@ def test_collations_of_duckdb(tmp_path):
         columns = ", ".join(f"{name} VARCHAR COLLATE NOCASE" for name in ("record", "cluster", "year"))
         connection.execute(f"CREATE TABLE p ({columns})")
         connection.execute("INSERT INTO p VALUES ('a', 'x', 'q'), ('b', 'X', 'q'), ('c', 'x', 'Q')")
-        with pytest.raises(
-            eb.DataError, match="column 'record' of the prediction takes 'a' and 'A' for one id"
-        ):
+        with pytest.raises(eb.DataError, match="column 'record' of the prediction takes 'a' and 'A' for one"):
             scan(connection.table("p"), LABELS, NAMES)
-    same(
-        scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS, NAMES),
-        eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS),
-    )
+    table = DatabaseTable(tmp_path / "x.duckdb", "p")
+    same(scan(table, LABELS, NAMES), eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS))
 
 
 @pytest.mark.parametrize("kind", ["record", "cluster"])
@@ -136,17 +132,12 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
     labels = {ids[r]: e for r, e in LABELS.items()} if kind == "record" else LABELS
     same(told("uuid", *rows, labels=labels), eb.measure(dict(rows), labels))
     if kind == "record":
-        with pytest.raises(
-            eb.DataError,
-            match=f"differ from these in case or blanks, or in the form of Unicode only, such as '{ids['a']}'",
-        ):
+        with pytest.raises(eb.DataError, match=f"in the form of Unicode only, such as '{ids['a']}'"):
             told("uuid", *rows, labels={ids["a"].upper(): "e"})
     for type, value in (("bytea", b"a"), ("boolean", True), ("numeric", Decimal("1.5"))):
         with pytest.raises(eb.DataError, match=f"{kind} ids .* not {value.__class__.__name__}; convert them"):
             told(type, *[tuple(value if c == kind else "a" for c in ("record", "cluster"))])
-    with pytest.raises(
-        eb.DataError, match=r"the database refuses a statement of the scan: column .* does not exist"
-    ):
+    with pytest.raises(eb.DataError, match=r"refuses a statement of the scan: column .* does not exist"):
         scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), LABELS, Columns("no", "cluster"))
 
 
@@ -162,16 +153,21 @@ def test_ids_of_several_types_in_one_column_of_sqlite_are_refused(ids):
 # Statements
 
 
-@pytest.mark.parametrize("longest", [50, 300, 200_000])
-def test_lists_are_bounded_by_their_bytes(longest):
-    prediction, labels, _ = population(1, 90, "hostile")
-    engine, sent = sqlite(frame_of(prediction)), []
+def listening(frame, longest):
+    """A table of SQLite, and the statements that it was sent."""
+    engine, sent = sqlite(frame), []
 
     def run(sql):
         sent.append(sql)
         return engine.run(sql)
 
-    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=longest)
+    return RunSQL(run, "p", dialect=Dialect.SQLITE, longest=longest), sent
+
+
+@pytest.mark.parametrize("longest", [50, 300, 200_000])
+def test_lists_are_bounded_by_their_bytes(longest):
+    prediction, labels, _ = population(1, 90, "hostile")
+    table, sent = listening(frame_of(prediction), longest)
     found = scan(table, labels, NAMES, missing=eb.Missing.OMIT)
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
     listing = [sql for sql in sent if " IN (" in sql and "none_id" not in sql]
@@ -182,17 +178,10 @@ def test_lists_are_bounded_by_their_bytes(longest):
 
 def test_an_id_longer_than_a_list_has_a_list_of_its_own():
     ids = ["a" * 99, "b", "c" * 99]
-    engine, sent = sqlite(pd.DataFrame({"record": ids, "cluster": "x"})), []
-
-    def run(sql):
-        sent.append(sql)
-        return engine.run(sql)
-
-    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=50)
+    table, sent = listening(pd.DataFrame({"record": ids, "cluster": "x"}), 50)
     assert scan(table, dict.fromkeys(ids, "e"), NAMES).n.tolist() == [3]
-    assert [
-        sql.rpartition(" IN (")[2] for sql in sent if sql.startswith("SELECT r, c") and " IN (" in sql
-    ] == [f"'{id}')" for id in ids]
+    lists = [sql.rpartition(" IN (")[2] for sql in sent if sql.startswith("SELECT r, c") and " IN (" in sql]
+    assert lists == [f"'{id}')" for id in ids]
 
 
 @pytest.mark.parametrize(
@@ -460,9 +449,8 @@ def test_a_first_line_that_is_blank_is_told(tmp_path, text):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "arrow"])
 def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
-    frame = pd.DataFrame(
-        {"id": ["k", "l", "m"], "cluster": ["x", "x", "y"], "ID": list("abc"), "CLUSTER": list("vvv")}
-    )
+    columns = {"id": "klm", "cluster": "xxy", "ID": "abc", "CLUSTER": "vvv"}
+    frame = pd.DataFrame({name: list(values) for name, values in columns.items()})
     sources = {"frame": frame, "arrow": pa.Table.from_pandas(frame)}
     frame.to_csv(tmp_path / "p.csv", index=False)
     frame.to_parquet(tmp_path / "p.parquet")
@@ -473,9 +461,7 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
             same(scan(source, labels, Columns(record, cluster)), wanted)
     found = scan(source, LABELS, Columns("ID", "id"))
     same(found, eb.measure(frame[["ID", "id"]], LABELS))
-    with pytest.raises(
-        eb.DataError, match="the prediction has no column 'Cluster'; it has 'id', 'cluster', 'ID'"
-    ):
+    with pytest.raises(eb.DataError, match="has no column 'Cluster'; it has 'id', 'cluster', 'ID'"):
         scan(source, LABELS, Columns(cluster="Cluster"))
 
 
@@ -540,9 +526,7 @@ def test_a_file_of_sqlite_is_told(tmp_path):
     with sqlite3.connect(tmp_path / "x.db") as database:
         database.execute("CREATE TABLE p (record, cluster)")
     database.close()
-    with pytest.raises(
-        eb.DataError, match=r"x.db is a database of SQLite: scan it by RunSQL in Python, or export"
-    ):
+    with pytest.raises(eb.DataError, match=r"x.db is a database of SQLite: scan it by RunSQL in Python"):
         scan(DatabaseTable(tmp_path / "x.db", "p"), LABELS)
     (tmp_path / "y.db").write_text("no database", encoding="utf-8")
     with pytest.raises(eb.DataError, match=r"DuckDB cannot scan the prediction: .*y.db"):
@@ -600,10 +584,8 @@ def test_decimals_without_fraction_are_integers(tmp_path, text):
 @pytest.mark.parametrize("records", [[1, 2], [2**63, 2], [-1, 2**63], [2**64 + 1, -1]])
 @pytest.mark.parametrize("labels", [[1, 2], [2**63], [-1, 2**63], [2**64 + 1, -1], [10**30]])
 def test_integers_of_any_size(records, labels):
-    frame = pd.DataFrame(
-        {"record": pd.Series(records, dtype=object), "cluster": pd.Series(records[::-1], dtype=object)}
-    )
-    labels = pd.Series("e", index=pd.Index([*labels, *[r for r in records if r not in labels]], dtype=object))
+    frame = pd.DataFrame({"record": records, "cluster": records[::-1]}, dtype=object)
+    labels = pd.Series("e", pd.Index(dict.fromkeys([*labels, *records]), dtype=object))
     given = {"missing": eb.Missing.SINGLETON}
     same(scan(frame, labels, **given), eb.measure(frame, labels, **given))
 
@@ -611,21 +593,15 @@ def test_integers_of_any_size(records, labels):
 @pytest.mark.parametrize("ids", [[10**40, 1], [1, "a"]])
 def test_ids_that_no_column_can_hold_are_told(ids):
     frame = pd.DataFrame({"record": pd.Series(ids, dtype=object), "cluster": "x"})
-    with pytest.raises(
-        eb.DataError, match="column 'record' of the prediction must be all strings or all integers"
-    ):
+    with pytest.raises(eb.DataError, match="'record' of the prediction must be all strings or all integers"):
         scan(frame, {1: "e"})
     with pytest.raises(eb.DataError, match="cannot be looked for"):
         scan(pd.Series(["x"], [1]), pd.Series("e", pd.Index([10**40], dtype=object)))
 
 
 def test_halves_of_characters_are_told():
-    halves = pd.DataFrame(
-        {"record": pd.Series(["a\ud800", "b"], dtype=object), "cluster": pd.Series(["x", "x"])}
-    )
-    with pytest.raises(
-        eb.DataError, match=r"column 'record' of the prediction must be .*surrogates not allowed"
-    ):
+    halves = pd.DataFrame({"record": pd.Series(["a\ud800", "b"], dtype=object), "cluster": "x"})
+    with pytest.raises(eb.DataError, match=r"'record' of the prediction must be .*surrogates not allowed"):
         scan(halves, {"b": "e"})
     with pytest.raises(eb.DataError, match=r"cannot be looked for: .*surrogates not allowed"):
         scan(FRAME, pd.Series("e", pd.Index(["a\ud800"], dtype=object)))
@@ -669,9 +645,7 @@ def test_folders_that_do_not_exist_are_told(tmp_path):
 
 def test_lazy_frames_are_told(tmp_path):
     written(tmp_path, FRAME)
-    with pytest.raises(
-        eb.DataError, match="a LazyFrame holds no rows yet: give the files that it reads, or its"
-    ):
+    with pytest.raises(eb.DataError, match="a LazyFrame holds no rows yet: give the files that it reads"):
         scan(pl.scan_parquet(tmp_path / "0.parquet"), LABELS)
 
 
@@ -706,16 +680,8 @@ def test_a_view_reads_files_only_if_that_is_asked_for(foreign):
 
 
 def test_the_shell_names_a_remedy_of_its_own_for_a_view(foreign):
-    from typer.testing import CliRunner
-
-    from erbayes.cli import app
-
-    words = [
-        "draw", foreign, *"--table v -d uniform-records -n".split(), 1, "--seed", 1, "-o",
-        foreign.parent / "d",
-    ]  # fmt: skip
-    found = CliRunner().invoke(app, [str(word) for word in words])
-    assert found.exit_code == 2 and "make a table of its view" in found.stderr
+    drawn = ("draw", foreign, *"--table v -d uniform-records -n 1 --seed 1 -o".split(), foreign.parent / "d")
+    assert "make a table of its view" in refused(*drawn)
     assert not (foreign.parent / "d").exists()
 
 
@@ -724,9 +690,8 @@ def test_no_connection_fetches_code_or_reads_other_files(tmp_path):
     (file,) = tmp_path.iterdir()
     with DuckDB(progress=False).connected([str(file)]) as connection:
         kept = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
-        assert connection.execute(f"SELECT COUNT(*) FROM read_parquet('{file}')").fetchall() == [
-            (len(FRAME),)
-        ]
+        count = connection.execute(f"SELECT COUNT(*) FROM read_parquet('{file}')")
+        assert count.fetchall() == [(len(FRAME),)]
         for sql in (
             f"FROM read_csv('{__file__}')",
             "SET enable_external_access = true",
@@ -762,13 +727,8 @@ def test_nothing_is_downloaded(url):
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [
-        *(({"threads": n}, "1 to 1,024") for n in (0, -1, 1.5, 1025, 10**6, "2", True)),
-        *(
-            ({"memory_limit": x}, "is not an amount of memory")
-            for x in ("-1GB", "0GB", "1", "much", "٣GB", "", 4)
-        ),
-    ],
+    [({"threads": n}, "1 to 1,024") for n in (0, -1, 1.5, 1025, 10**6, "2", True)]
+    + [({"memory_limit": x}, "is not an amount") for x in ("-1GB", "0GB", "1", "much", "٣GB", "", 4)],
 )
 def test_options_of_duckdb_are_checked_before_it_starts(option, said):
     with pytest.raises(eb.DataError, match=said):
@@ -777,12 +737,9 @@ def test_options_of_duckdb_are_checked_before_it_starts(option, said):
 
 @pytest.mark.parametrize("name", ["wide.csv", "wide.csv.gz"])
 def test_a_first_line_without_an_end_is_refused_early(tmp_path, name):
-    import gzip
-
     with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "wb") as file:
         file.write(b"record," + b"c" * 1_100_000)
+    said = "its first line, which names the columns, is over 1,048,576 letters"
     for read in (lambda: scan(tmp_path / name, {"a": "e"}), lambda: read_table(tmp_path / name)):
-        with pytest.raises(
-            eb.DataError, match="its first line, which names the columns, is over 1,048,576 letters"
-        ):
+        with pytest.raises(eb.DataError, match=said):
             read()

@@ -12,7 +12,6 @@ from closed import closed
 from scipy.stats import beta, norm
 
 import erbayes as eb
-from erbayes import datasets
 from erbayes._internal.known_columns import find_thresholds
 from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, find_memory, load_edges
 from erbayes.engine import Jackknife, Resampled, Taylor
@@ -64,31 +63,16 @@ def test_each_threshold_is_judged_as_its_clustering_by_itself(chances):
             eb.thresholds(EDGES, LABELS, design, records=TRUTH.index, at=12)
         design = eb.design.FrozenWeights(design, eb.measure(clustering(1.0), LABELS))
     curve = eb.thresholds(EDGES, LABELS, design, records=TRUTH.index, at=12)
+    assert len(curve_of(1000, "pairwise-f1").thresholds) == EDGES.score.nunique() < 1000
     for k, threshold in enumerate(curve.thresholds):
-        alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), design)).apply(
-            eb.metrics.DEFAULT_METRICS
-        )
+        sample = eb.Sample(eb.measure(clustering(threshold), LABELS), design)
+        alone = eb.engine.taylor(sample).apply(eb.metrics.DEFAULT_METRICS)
         part = slice(6 * k, 6 * k + 6)
         np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
         np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
     few = [2.0, 1.0, -1.0]
     together = eb.compare({str(t): clustering(t) for t in few}, LABELS, DESIGN).joint
     np.testing.assert_allclose(curve_of(few).joint.cov, together.cov, rtol=1e-12, atol=1e-18)
-
-
-def test_edges_of_splink_by_a_clustering_per_threshold():
-    edges, truth = datasets.rldata10000_edges(), datasets.rldata10000().identity
-    labels, design = sampled(truth, 200)
-    curve = eb.thresholds(edges, labels, design, records=truth.index, at=200)
-    assert len(curve.thresholds) == edges.match_weight.nunique() == 44
-    for k in (0, 13, 14, 20, 43):
-        of_one = eb.Clustering.from_pairs(
-            edges, score="match_weight", threshold=curve.thresholds[k], records=truth.index
-        )
-        alone = eb.engine.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(
-            eb.metrics.DEFAULT_METRICS
-        )
-        np.testing.assert_allclose(curve.joint.mean[6 * k : 6 * k + 6], alone.mean, rtol=1e-12)
 
 
 def test_a_census_has_bands_of_width_0_and_one_best_threshold_or_ties():
@@ -98,9 +82,8 @@ def test_a_census_has_bands_of_width_0_and_one_best_threshold_or_ties():
     np.testing.assert_allclose(table.upper - table.lower, 0, atol=1e-15)
     assert table.estimate.max() == curve.best("pairwise-f1").estimate.iloc[0]
     assert len(curve.best("pairwise-f1")) == 1
-    twice = {t: clustering(curve.best("pairwise-f1").threshold[0]) for t in (1.0, 2.0)} | {
-        3.0: clustering(5.0)
-    }
+    best = clustering(curve.best("pairwise-f1").threshold[0])
+    twice = {1.0: best, 2.0: best, 3.0: clustering(5.0)}
     assert set(eb.thresholds(twice, TRUTH, design).best("pairwise-f1").threshold) == {1.0, 2.0}
     reached = curve.table("pairwise-precision").query("estimate >= .8")
     assert curve.certified("pairwise-precision", 0.8).threshold <= reached.threshold.max()
@@ -121,9 +104,8 @@ def test_a_band_is_that_of_all_thresholds_of_one_metric():
 def test_below_ten_effective_draws_there_is_no_interval():
     curve = curve_of()
     for effective, refused in ((9.99, True), (10.0, False)):
-        other = replace(
-            curve, effective=np.repeat(np.where(np.arange(12)[:, None] == 4, effective, 50.0), 6, 1)
-        )
+        of_fourth = np.where(np.arange(12)[:, None] == 4, effective, 50.0)
+        other = replace(curve, effective=np.repeat(of_fourth, 6, 1))
         row = other.table("pairwise-recall").loc[4]
         assert (row.kind == "none") == np.isnan(row.lower) == refused
         if refused:
@@ -210,13 +192,9 @@ def test_what_no_draw_reaches_keeps_a_threshold_by_hand():
 
 
 def test_thresholds_that_no_draw_tells_apart_stay_together():
-    cov = np.full((3, 3), 0.01)
-    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, False, NOWHERE, NOWHERE).all()
-    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, True, NOWHERE, NOWHERE).tolist() == [
-        False,
-        False,
-        True,
-    ]
+    cov, x = np.full((3, 3), 0.01), np.array([0.7, 0.8, 0.9])
+    assert _keep_best(x, cov, 0.95, False, NOWHERE, NOWHERE).all()
+    assert _keep_best(x, cov, 0.95, True, NOWHERE, NOWHERE).tolist() == [False, False, True]
 
 
 def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
@@ -257,9 +235,8 @@ def test_certificates_stop_at_the_first_threshold_whose_limit_is_too_low():
 
 
 def test_further_draws_that_would_certify_the_next_threshold():
-    found = flat([0.99, 0.98, 0.97, 0.96, 0.9], [0.005, 0.005, 0.005, 0.02, 0.02]).certified(
-        "pairwise-precision", 0.95
-    )
+    curve = flat([0.99, 0.98, 0.97, 0.96, 0.9], [0.005, 0.005, 0.005, 0.02, 0.02])
+    found = curve.certified("pairwise-precision", 0.95)
     assert found.next == 2.0
     # 60 draws have sd .02; with n draws it is .02 √(60/n), and the limit reaches .95 about there
     n = 60 + found.draws
@@ -439,9 +416,8 @@ def test_tables_of_clusters_are_refused_with_a_sentence(change, options, said):
 @pytest.mark.parametrize("engine", ["jackknife", Taylor(1), Jackknife(), Resampled(replicates=60)])
 def test_any_engine_that_can_compare(engine):
     curve = curve_of([4.0, 2.0, 0.0], engine=engine, rng=1)
-    joint = eb.compare(
-        {str(t): clustering(t) for t in (4.0, 2.0, 0.0)}, LABELS, DESIGN, engine=engine, rng=1
-    ).joint
+    predictions = {str(t): clustering(t) for t in (4.0, 2.0, 0.0)}
+    joint = eb.compare(predictions, LABELS, DESIGN, engine=engine, rng=1).joint
     np.testing.assert_allclose(curve.joint.estimate, joint.estimate, rtol=1e-12)
     assert len(curve.best("pairwise-f1")) >= 1
     assert curve.certified("b3-precision", 0.5).threshold is not None
@@ -459,16 +435,9 @@ def test_distances_raise_an_alarm():
 
 def test_more_estimates_than_memory_holds_are_refused():
     many = [*np.linspace(-2, 2, 1001)]
-    for at in (many, {t: {} for t in many}):
+    for given in (EDGES, {t: {} for t in many}):
         with pytest.raises(eb.DataError, match="1,001 thresholds x 4 metrics are more than 4,000 estimates"):
-            eb.thresholds(
-                at if isinstance(at, dict) else EDGES,
-                LABELS,
-                DESIGN,
-                eb.metrics.DEFAULT_METRICS[:4],
-                records=TRUTH.index,
-                at=many,
-            )
+            eb.thresholds(given, LABELS, DESIGN, eb.metrics.DEFAULT_METRICS[:4], records=TRUTH.index, at=many)
 
 
 def test_edges_are_read_where_they_lie(tmp_path):
@@ -478,13 +447,8 @@ def test_edges_are_read_where_they_lie(tmp_path):
     splink = EDGES.set_axis(["unique_id_l", "unique_id_r", "match_weight"], axis=1).assign(gamma_x=1)
     with duckdb.connect(tmp_path / "e.duckdb") as connection:
         connection.execute("CREATE TABLE scored AS SELECT * FROM splink")
-    sources = [
-        tmp_path / "e.parquet",
-        str(tmp_path / "*.parquet"),
-        DatabaseTable(tmp_path / "e.duckdb", "scored"),
-        duckdb.from_df(splink),
-    ]
-    for source in sources:
+    table = DatabaseTable(tmp_path / "e.duckdb", "scored")
+    for source in (tmp_path / "e.parquet", str(tmp_path / "*.parquet"), table, duckdb.from_df(splink)):
         found = eb.thresholds(source, LABELS, DESIGN, records=TRUTH.index, at=5)
         pd.testing.assert_frame_equal(found.table(), whole)
     EDGES.to_csv(tmp_path / "e.csv", index=False)
@@ -532,9 +496,6 @@ def test_a_curve_is_drawn_with_its_bands():
 def test_thresholds_close_to_1_are_told_apart_in_words():
     edges = EDGES.assign(score=1 - 1e-7 / (10 + EDGES["score"] - EDGES["score"].min()))
     curve = eb.thresholds(edges, LABELS, DESIGN, "pairwise-precision", records=TRUTH.index)
-    said = str(curve.certified("pairwise-precision", 0.5))
-    at, text = (
-        curve.certified("pairwise-precision", 0.5).threshold,
-        re.search(r"threshold of (\S+),", said)[1],
-    )
-    assert text != "1" and np.abs(curve.thresholds - float(text)).argmin() == list(curve.thresholds).index(at)
+    found = curve.certified("pairwise-precision", 0.5)
+    text, x = re.search(r"threshold of (\S+),", str(found))[1], list(curve.thresholds)
+    assert text != "1" and np.abs(curve.thresholds - float(text)).argmin() == x.index(found.threshold)

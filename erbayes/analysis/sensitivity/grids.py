@@ -112,16 +112,16 @@ def tipping(found: WithErrors, metric: Metric | str, under: float, *, progress: 
     >>> import erbayes as eb
     >>> prediction, labels = {i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)}
     >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
-    >>> annotator = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
-    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, annotator, rng=1)
+    >>> errors = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
+    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, errors, imputations=20, rng=1)
     >>> tipping(found, "recall", 0.4).round(1)
              tipping_point  mcse
     rate
     removed            NaN   NaN
-    missed             1.4   0.1
+    missed             1.4   0.2
     kept               NaN   NaN
     added              NaN   NaN
-    all                1.4   0.1
+    all                1.4   0.2
     """
     number(under, "under", isfinite, "be a finite number")
     need(found, WithErrors, "a tipping point is of what with_errors returns")
