@@ -74,6 +74,23 @@ def pictures(page):
     return [base64.b64decode(picture).decode() for picture in found]
 
 
+@pytest.fixture
+def pictures_too():
+    """Asked for by the tests that look at pictures."""
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
+    """Pictures take most of the time of a page: they are left out where a test reads words."""
+    if "pictures_too" not in request.fixturenames:
+        blank = {"description": "", "data": "", "explored": ""}
+        monkeypatch.setattr(module, "_make_picture", lambda *_: blank)
+
+
+drawn_too = pytest.mark.usefixtures("pictures_too")
+
+
+@drawn_too
 def test_no_markup_comes_from_the_data():
     hostile, plain = Tags(hostile_page()), Tags(report(sample([]), CHOSEN, about={"call": "x"}))
     assert hostile.seen == plain.seen
@@ -82,6 +99,7 @@ def test_no_markup_comes_from_the_data():
     assert not [name for name in hostile.attributes if name.startswith("on")]
 
 
+@drawn_too
 def test_nothing_comes_from_elsewhere():
     page = hostile_page()
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
@@ -89,6 +107,7 @@ def test_nothing_comes_from_elsewhere():
     assert "default-src 'none'" in page
 
 
+@drawn_too
 def test_pictures_are_valid_and_show_ids_as_text():
     import xml.etree.ElementTree as tree
 
@@ -99,16 +118,6 @@ def test_pictures_are_valid_and_show_ids_as_text():
         assert not {"script", "image", "a", "foreignObject"} & tags
     assert "&lt;script&gt;document.title" in shown[1]
     assert "$\\frac{$ 名\ufffd\ufffd\ufffd" in shown[1]
-
-
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Pictures take most of the time of a page: they are left out where a test reads words."""
-    blank = {"description": "", "data": "", "explored": ""}
-    monkeypatch.setattr(module, "_make_picture", lambda *_: blank)
-
-
-words_alone = pytest.mark.usefixtures("undrawn")
 
 
 def dom(tmp_path, page):
@@ -125,6 +134,7 @@ def in_a_browser(test):
     return pytest.mark.slow(pytest.mark.skipif(CHROMIUM is None, reason=reason)(test))
 
 
+@drawn_too
 @in_a_browser
 def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
     """Neither with the policy of the page, nor without it, as in a mail reader that drops it."""
@@ -161,12 +171,14 @@ def measure_beyond(tmp_path, page, width):
     return [*map(int, found.split(","))]
 
 
+@drawn_too
 @in_a_browser
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width):
     assert not any(measure_beyond(tmp_path, long_page(), width))
 
 
+@drawn_too
 @in_a_browser
 def test_a_table_that_is_wider_than_a_phone_scrolls_and_not_the_page(tmp_path):
     page = report(sample([]), CHOSEN, about={"Doubts": doubts()})
@@ -175,7 +187,6 @@ def test_a_table_that_is_wider_than_a_phone_scrolls_and_not_the_page(tmp_path):
     assert re.search(r"Doubts</h2>.*?<tbody><tr><th>random</th><td>pairwise-precision</td>", page, re.S)
 
 
-@words_alone
 def test_what_it_says():
     drawn = sample([])
     page = report(
@@ -209,7 +220,6 @@ def quiet(labelled=400):
     return eb.Sample(eb.measure(pd.Series(pred), true[true.isin(drawn)]), eb.UniformClusters())
 
 
-@words_alone
 def test_two_sentences_to_quote_come_first():
     drawn = quiet()
     assert not eb.alarms(drawn)
@@ -234,7 +244,6 @@ def doubts():
     return eb.with_errors(answer, labels, design, PRED, annotator, imputations=2, rng=1)
 
 
-@words_alone
 def test_numbers_without_errors_of_labels_are_not_the_ones_to_quote():
     with_them, plain = (report(sample([]), CHOSEN, about=about) for about in ({"Doubts": doubts()}, {}))
     quotes = "uote the rows “both” under “Doubts”"
@@ -254,7 +263,6 @@ def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_amo
     assert two == f"The estimate of splits is {x.estimate} ({x.lower} to {x.upper})."
 
 
-@words_alone
 def test_nothing_is_quoted_while_a_fault_stands():
     labels = TRUE[TRUE == TRUE.iloc[0]]
     drawn = eb.Sample(eb.measure(PRED, labels), eb.UniformClusters())
@@ -264,7 +272,6 @@ def test_nothing_is_quoted_while_a_fault_stands():
     assert page.index('class="headline"') < page.index('class="alarms fault"') < page.index("<table")
 
 
-@words_alone
 def test_an_alarm_about_another_metric_leaves_the_sentences():
     """Precision is certain by the sample, which has no wrong link; recall is not."""
     labels = {i: i // 4 for i in range(80)}
@@ -420,7 +427,6 @@ def test_shares_in_sentences():
         assert sentences._choose_format(m.pairwise_recall.support, value, error)(value) == wanted
 
 
-@words_alone
 def test_long_tables_have_headings():
     assert "Links between records" not in report(sample([]))
     long = report(sample([]), eb.metrics.ALL)
@@ -429,13 +435,13 @@ def test_long_tables_have_headings():
     assert headings == [groups, groups]
 
 
+@drawn_too
 def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance():
     page = report(sample([]), CHOSEN)
     assert "<tr><th>predicted links</th>" in page
     assert ">predicted links<" in pictures(page)[-1] and "predicted_links" not in pictures(page)[-1]
 
 
-@words_alone
 def test_each_engine_and_what_one_refuses():
     engines = {"one": Taylor(), "two": Resampled(replicates=50)}
     page = report(sample([]), CHOSEN, engines=engines)
@@ -448,6 +454,7 @@ def test_each_engine_and_what_one_refuses():
     assert "No third: it is not for this design" in page and "<th>one</th><th>two</th></tr>" in page
 
 
+@drawn_too
 def test_the_same_twice():
     """So that the call to reproduce it does."""
     assert report(sample([]), CHOSEN) == report(sample([]), CHOSEN)
@@ -468,7 +475,6 @@ def test_samples_that_allow_little():
     assert "6 predicted clusters" in page
 
 
-@words_alone
 def test_parameters_of_a_design_that_are_long_are_counted():
     units = eb.measure(PRED, TRUE[TRUE.isin(CHOSEN_ENTITIES)])
     design = eb.KnownWeights(pd.Series(1.0, units.ids), population=17)
@@ -488,7 +494,6 @@ def test_errors(make, message):
         make()
 
 
-@words_alone
 def test_warnings_of_an_engine_are_on_the_page_and_passed_on():
     """A fit that has not converged is no answer, and the page must not quote it."""
 
@@ -513,7 +518,6 @@ def described(unit_names, attributes):
     return sample(unit_names), table.assign(**more)
 
 
-@words_alone
 def test_records_stand_next_to_the_ids_of_units():
     """One of the unit, one of it in another cluster, and one of another entity in its cluster, by hand."""
     drawn, records = described([], {"name": "name of {}", "town": "Leeds", "blank": " "})
@@ -550,7 +554,6 @@ def test_records_need_their_columns():
         report(sample([]), CHOSEN, records={})
 
 
-@words_alone
 @pytest.mark.parametrize(
     ("design", "said"),
     [
@@ -571,14 +574,12 @@ def test_what_was_done_is_a_sentence(design, said):
     assert " on " not in bare and " by A" not in bare
 
 
-@words_alone
 def test_a_census_is_said_to_be_one():
     drawn = eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(TRUE.nunique()))
     page = report(drawn, [m.b3_recall])
     assert f"What was done: all {TRUE.nunique()} entities were taken, and labelled" in page
 
 
-@words_alone
 def test_other_engines_are_folded_below():
     page = report(sample([]), CHOSEN)
     before, folded = page.split("<details>")
@@ -608,7 +609,6 @@ def own_numbers(entities, **given):
     return eb.impact(prediction, labels, eb.UniformClusters(), ["mean(size)", statistic], **given)
 
 
-@words_alone
 def test_a_users_own_numbers_have_a_section_under_their_name():
     found = own_numbers(60)
     options = {"engines": {"one": Taylor()}, "level": 0.8}
