@@ -583,6 +583,7 @@ def test_sentences_say_how_wrong_the_clusters_are():
     first, second = found.sentences()
     row = found.table().iloc[0]
     assert f"the clusters say {row['predicted']:,.0f}" in first
+    assert [*row["predicted"] - row[["upper", "lower"]]] == [*row[["least", "most"]]]
     assert "too high" in first or "do not show this number to be wrong" in first
     assert "too low" in second or "do not show this number to be wrong" in second
     assert repr(found).startswith("Impact\n")
