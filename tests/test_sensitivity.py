@@ -261,7 +261,7 @@ def test_a_share_near_its_end_has_no_more_variance_than_there_is_room():
     fits = [normal([x], [1e-6]) for x in (0.0035, 0.004, 0.0045)]
     both = pool(fits, normal([0.914], [2.25e-4]))[1]
     between = 4 / 3 * 0.0005**2
-    assert both.cov[0, 0] == pytest.approx(2.25e-4 * (0.004 * 0.996) / (0.914 * 0.086) + between)
+    assert both.cov[0, 0] == pytest.approx(2 * 2.25e-4 * (0.004 * 0.996) / (0.914 * 0.086) + between)
     low, high = both.interval()[0]
     assert low < 0.001 and 0.008 < high < 0.05
 

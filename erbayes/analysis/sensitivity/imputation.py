@@ -365,7 +365,7 @@ def _pool_estimates(results: Sequence[Any], plain: Estimates) -> tuple[Any, Any]
 
 
 def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any]:
-    """Pool by Rubin's rules; variances within are at least those of the labels, over x (1 - x) of a share."""
+    """Pool by Rubin's rules; variances within are at least those of the labels, if there is room for them."""
 
     def average(axes: Sequence[int], *of_each: Any) -> Any:
         return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
@@ -380,10 +380,10 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any
     unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
     between = (1 + 1 / M) * np.atleast_2d(np.cov(x, rowvar=False))
     own, of_plain, of_labels = (np.diagonal(cov) for cov in (mean.cov, plain.cov, between))
-    bounded = np.isfinite(plain.support).all(axis=1)
     room, before = (-measure_distances(at, plain.support).prod(axis=-1) for at in (mean.mean, plain.mean))
-    nearer = np.divide(room, before, out=np.ones_like(room), where=bounded & (before > 0))
-    of_plain = of_plain * np.minimum(nearer, 1)
+    nearer = np.divide(room, before, out=np.ones_like(room), where=before > 0)
+    # a share with less than half of the room to the ends of its range cannot vary as much
+    of_plain = of_plain * np.minimum(2 * nearer, 1)
     # D W̄ D + (1 + 1/M) B, for the covariance B of the means and D = diag √max(1, W_plain/W̄)
     floor = np.sqrt(np.maximum(np.divide(of_plain, own, out=np.ones_like(own), where=own > 0), 1.0))
     cov = mean.cov * np.outer(floor, floor) + between
