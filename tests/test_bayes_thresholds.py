@@ -13,7 +13,7 @@ from erbayes import bayes
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Proposal, approximated, moments
-from erbayes.bayes.population import ExpectedLinks, _draw_mean_share, _mark_steady_sizes
+from erbayes.bayes.population import ExpectedLinks, _draw_mean_share
 
 pytestmark = pytest.mark.slow
 
@@ -100,14 +100,6 @@ def test_covariances_shrink_towards_the_one_before_by_three_draws_per_coordinate
     centre, cov = moments(np.full(4, 0.25), points, before)
     np.testing.assert_allclose(centre, points.mean(axis=0))
     np.testing.assert_allclose(cov, (4 * np.cov(points.T, bias=True) + 3 * 2 * before) / (4 + 3 * 2))
-
-
-@pytest.mark.parametrize(("common", "steady"), [(33.2, False), (33.5, True)])
-def test_sizes_that_move_links_by_three_hundredths_are_not_steady(common, steady):
-    """One expected pair that is kept has a standard deviation of one link: 1/.03 is 33.3."""
-    by_size = {"kept_square": np.ones((1, 1)), "kept": np.zeros((1, 1))}
-    data = {"size": np.array([2.0]), "sampled_common_links": common, "sampled_true_links": 0.0}
-    assert _mark_steady_sizes(np.ones((1, 1)), by_size, data).tolist() == [steady]
 
 
 @pytest.mark.parametrize(("broken", "normal"), [(30, False), (31, True)])

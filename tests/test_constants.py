@@ -111,7 +111,6 @@ GUARDED = {
     "population.FLOOR": "test_bayes_thresholds.py::test_common_links_have_a_spread_from_a_hundredth_to_a_half",
     "population.MANY": "test_bayes_thresholds.py::test_the_mean_share_of_more_than_thirty_broken_entities_is_normal",
     "population.NEAR": "test_bayes.py::test_chosen_populations_have_the_common_links_of_the_draw",
-    "population.STEADY": "test_bayes_thresholds.py::test_sizes_that_move_links_by_three_hundredths_are_not_steady",
     "prediction.LARGEST": "test_scan_groups.py::test_too_many_values_are_refused",
     "prior_predictive.WITHIN": "test_bayes_prior.py::test_answers_hold_nine_tenths_of_the_prior",
     "priors.TAIL": "test_bayes_sizes.py::test_densities_against_scipy",

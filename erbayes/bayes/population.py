@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
 from .data import chance_undrawn
 from .programs import PartDraws
@@ -182,47 +182,24 @@ def draw_populations(
     Numbers of entities are Poisson and shares of links kept beta distributed, with the moments of the model.
     """
     s, expected = data["size"], expect_unsampled(by_size, data)
-    c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
-    number = np.empty(expected.shape)
-    number[..., steady], once = (v[0] for v in _draw_entities(expected, by_size, s, steady, 1, rng))
-    numbers, found = _draw_entities(expected, by_size, s, ~steady, tries, rng)
-    found = found + once + data["sampled_common_links"]
+    numbers, found = _draw_entities(expected, by_size, s, tries, rng)
+    found = found + data["sampled_common_links"]
     distance = log_ratio(found, common) / NEAR
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    number[..., ~steady] = np.take_along_axis(numbers, chosen[..., None], 0)[0]
+    number = np.take_along_axis(numbers, chosen[..., None], 0)[0]
     found = np.take_along_axis(found, chosen, 0)[0]
-    return Populations(number, number @ c2 + data["sampled_true_links"], found)
-
-
-STEADY = 0.03
-"""Relative standard deviation of common links, caused by all sizes that are drawn once for all tries."""
-
-
-def _mark_steady_sizes(
-    expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
-) -> BoolArray:
-    """Return True for sizes whose entities hardly change the number of common links by chance, (J,)."""
-    s = data["size"]
-    of_one = (s * (s - 1) / 2) ** 2 * by_size["kept_square"]
-    links = ExpectedLinks.of(expected, by_size, data).common.mean()
-    variance = (expected * of_one).reshape(-1, len(s)).mean(axis=0) / max(links, 0.5) ** 2
-    order = np.argsort(variance)
-    steady = np.zeros(len(s), dtype=bool)
-    steady[order] = np.cumsum(variance[order]) < STEADY**2
-    return steady
+    return Populations(number, number @ (s * (s - 1) / 2) + data["sampled_true_links"], found)
 
 
 def _draw_entities(
     expected: FloatArray,
     by_size: Mapping[str, FloatArray],
     s: FloatArray,
-    chosen: BoolArray,
     tries: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw the entities of some sizes, (tries, ..., j), and their common links, (tries, ...)."""
-    s, expected = s[chosen], expected[..., chosen]
-    intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
+    """Draw the entities of each size, (tries, ..., J), and their common links, (tries, ...)."""
+    intact, kept, kept_square = (by_size[name] for name in ("intact", "kept", "kept_square"))
     drawn = (tries, *expected.shape)
     complete = rng.poisson(expected * intact, drawn)
     broken = rng.poisson(expected * (1 - intact), drawn)

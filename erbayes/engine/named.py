@@ -78,8 +78,8 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
         return ClosedForm(), _say_taken("closed form", reason)
     model = make_size_model() if sample.units.by_entity else None
     if model is not None and model.takes(sample) and any(map(model.identifies, metrics)):
-        # the closed form misses large entities that were not drawn, and the posterior alone is too sure of
-        # them; the size model, which averages both, misses less often (benchmarks/bayes-pool.md)
+        # the closed form allows for any answer out of reach, and the posterior alone is too sure; the size
+        # model, which averages both, is a third shorter (docs/heavy-tails.md says where it misses more)
         reason = "entities were drawn and a few hold most links"
         if sample.heap is not None:
             reason = "a matcher that caps may have left the heap in the predicted sizes"
