@@ -9,9 +9,11 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.analysis.impact import impact_of
 from erbayes.engine import bootstrap, jackknife
 from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.diagnostics import _estimate_records
+from erbayes.engine.fitted import fit_sample
 from erbayes.engine.undecided import with_cases
 from erbayes.labels import ONCE, LinkEnds, check, draw
 from erbayes.study import populations as sim
@@ -336,15 +338,51 @@ def test_strict_cases_hold_the_estimate_of_full_response_and_the_truth():
     assert np.mean(held) >= 0.95
 
 
-def test_the_worst_case_of_links_has_the_odds_of_infinity_and_the_best_of_0():
+def test_the_worst_case_of_a_count_has_the_odds_of_infinity_and_the_best_of_0():
     _, _, _, adjusted = sampled(np.random.default_rng(8), n=500)
-    found = eb.estimate(adjusted, metrics=[P, m.splits]).table(0.9)
-    ends = {}
-    for odds in (np.inf, 0.0):
+    found = eb.estimate(adjusted, metrics=[m.splits]).table(0.9)
+    for name, odds, end in (("worst", np.inf, 1), ("best", 0.0, 0)):
         sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-        ends[odds] = ClosedForm()(sample, [P, m.splits]).interval(0.9)
-    assert found["worst"].tolist() == pytest.approx([ends[np.inf][0, 0], ends[np.inf][1, 1]], rel=1e-12)
-    assert found["best"].tolist() == pytest.approx([ends[0.0][0, 1], ends[0.0][1, 0]], rel=1e-12)
+        assert found[name].iloc[0] == pytest.approx(ClosedForm()(sample, [m.splits]).interval(0.9)[0, end])
+
+
+def test_cases_of_a_ratio_are_those_of_rows_by_hand():
+    """Each undecided draw has the mean denominator of its class, and no numerator, or as much."""
+    record, resolved, _, adjusted = sampled(np.random.default_rng(8), n=500, repeats=True)
+    code, unit = np.asarray(adjusted.design.classes), UNIT[record]
+    part, whole = (CENSUS.column(c) / CENSUS.size for c in (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS))
+    found = ClosedForm()(adjusted, [R])
+    cases = with_cases(found, adjusted, [R]).cases
+    for ratio, case in enumerate((cases.wrong[0], cases.right[0])):
+        rows = [
+            (part[u], whole[u]) if known else (ratio * of, of)
+            for u, known, of in zip(
+                unit, resolved, [whole[unit[resolved & (code == g)]].mean() for g in code], strict=True
+            )
+        ]
+        top, bottom = np.sum(rows, axis=0)
+        bias = found.uncut[0] - fit_sample(adjusted, [R]).plain.mean[0]
+        assert case.mean[0] - bias == pytest.approx(top / bottom, abs=2e-3)
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_numbers_of_draws_in_classes_vary(repeats):
+    """Entities are wrong in one class alone, so that a sample differs from others by the numbers in classes."""
+    pred = {i: i // 4 if i < 4000 else i // 2 for i in range(8000)}
+    census = eb.measure(pred, {i: i // 2 for i in range(8000)})
+    estimates, errors = [], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        at = rng.integers(4000, size=300)
+        resolved = rng.random(300) > np.where(at < 2000, 0.2, 0.05)
+        design = eb.UniformRecords(census.ids[at[resolved]], repeats=repeats)
+        units = census.take(np.unique(at[resolved]))
+        found = ClosedForm()(
+            eb.Sample(units, eb.design.Responding(design, resolved, at < 2000)), [m.b3_precision]
+        )
+        estimates.append(found.mean[0])
+        errors.append(found.sd[0])
+    assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.15)
 
 
 def test_cases_are_those_of_a_design_that_holds_draws():
@@ -385,20 +423,19 @@ def test_strict_cases_of_precision_under_ends_of_links():
 
 
 @pytest.mark.parametrize("wrong", [4, 5])
-def test_the_worst_draws_of_links_are_like_wrong_ones_if_there_are_five(wrong):
+def test_one_draw_that_nobody_can_decide_leaves_a_verdict_open_only_where_it_can_change_it(wrong):
     """Forty draws of pairs, of which some are predicted as two single records, so that such draws are 0."""
     prediction = {i: i if i < 2 * wrong else 1000 + i // 2 for i in range(400)}
     labels = {i: i // 2 for i in range(80)}
     design = eb.design.Responding(eb.UniformRecords(range(40)), [True] * 40 + [False])
     sample = eb.Sample(eb.measure(prediction, labels), design)
     found = eb.estimate(sample, metrics=[R, m.splits])
-    case, by_odds = found.cases.wrong[0], ClosedForm()(worst_of(sample), [R])
-    mean, variance, q = (1 - wrong / 40) * 40 / 41, (found.sd[0] * 40 / 41) ** 2, 1 / 41
-    variance += q * (1 - q) * (1 - wrong / 40) ** 2 / 41
-    assert case.mean[0] == pytest.approx(by_odds.mean[0] if wrong == 5 else mean, abs=2e-3)
-    assert wrong == 5 or case.sd[0] == pytest.approx(np.sqrt(variance), rel=1e-3)
+    case, q = found.cases.wrong[0], 1 / 41
+    variance = (found.sd[0] * 40 / 41) ** 2 + q * (1 - q) * (1 - wrong / 40) ** 2 / 41
+    assert case.mean[0] == pytest.approx((1 - wrong / 40) * 40 / 41, abs=2e-3)
+    assert case.sd[0] == pytest.approx(np.sqrt(variance), rel=1e-3)
+    # the worst of a count are like wrong ones if there are five of these
     assert found.table()["worst"].notna().tolist() == [True, wrong == 5]
-    # one draw that nobody can decide leaves a verdict open only where it can change it
     answer = check(sample, {R: 0.5, m.b3_recall: 0.5}, ONCE)
     assert [v.value for v in answer.verdicts] == ["holds", "holds"]
     end = found.table()["worst"].iloc[0]
@@ -424,11 +461,11 @@ def test_groups_and_own_numbers_have_both_cases_and_the_fault():
     (said,) = (a for a in halves.alarms() if "draws are undecided" in a)
     assert said.grade.value == "fault"
 
-    own = eb.analysis.impact.impact_of(adjusted, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"])
+    own = impact_of(adjusted, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"])
     ends = {}
     for odds in (np.inf, 0.0):
         sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-        fit = eb.analysis.impact.impact_of(sample, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"]).fit
+        fit = impact_of(sample, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"]).fit
         ends[odds] = fit.interval()
     every = np.stack([*ends.values(), own.fit.interval()])
     table = own.table()
@@ -489,7 +526,7 @@ def test_the_alarm_of_undecided_draws_on_both_sides_of_its_threshold():
 
 
 def test_the_number_of_records_knows_of_undecided_draws():
-    """Numbers of draws in classes vary: without that, z varied twice as much where some entities are large."""
+    """Without the variance of the numbers of draws in classes, z varied twice as much with large entities."""
     people = sim.simulate(sim.Zeta(2.2, 200), sim.Splits(0.1), 2000, np.random.default_rng(7))
     census, size = people.units, people.pred.map(people.pred.value_counts()).to_numpy()
     unit, z = census.ids.get_indexer(people.true), []

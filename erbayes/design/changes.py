@@ -299,6 +299,8 @@ class Responding(Brief):
         ]
         found = count_once(draws.order, answered, repeats * represented, code)
         found = replace(found, unreached=draws.unreached)
+        records = np.array([one.population or np.inf for one in of_class])
+        found = _vary_shares(found, answered, share, stratum, of_stratum[stratum], records)
         if self.odds == 1:
             return found
         row = np.searchsorted(found.unit, draws.order)
@@ -384,6 +386,27 @@ def _lend(code: IntArray, stratum: IntArray, resolved: BoolArray, delta: FloatAr
         others = number[lends & (stratum == stratum[g])]
         to[g] = others[np.abs(others - g).argmin()]
     return np.unique(to[code], return_inverse=True)[1].astype(np.int64)
+
+
+def _vary_shares(
+    draws: DrawnUnits,
+    answered: Sequence[Round],
+    share: FloatArray,
+    stratum: IntArray,
+    n: FloatArray,
+    records: FloatArray,
+) -> DrawnUnits:
+    """Return units that count once, with the variance of the shares s (G,) of classes among draws of a part.
+
+    Of n (G,) draws they have the covariance (diag(s) - ss')/n, times (N - n)/(N - 1) if those are of N
+    `records` (G,) without replacement. By log s_g, 1/π_c changes by r_g p_cg/(1 - p_cg) (1 - π_c)/π_c.
+    """
+    p = np.stack([one.p[draws.unit] for one in answered], axis=1)
+    r = np.array([one.draws for one in answered])
+    slope = np.divide(r * p, 1 - p, out=np.zeros_like(p), where=p < 1) * (draws.weight - 1)[:, None]
+    left = 1 - (n - 1) / np.maximum(records - 1, 1)
+    G = (np.diag(1 / share) - (stratum[:, None] == stratum)) * left / n
+    return replace(draws, by_share=(slope, G))
 
 
 def _vary_lenders(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse import csr_array, hstack
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
@@ -95,6 +96,8 @@ class DrawnUnits:
       (k,): of the square of each change.
     - `overlap` (k, k): what units that share records add to G; None if units are disjoint. Multipliers leave
       it out.
+    - `by_share` (k, c), (c, c): slopes of weights by the shares of classes among draws, and the covariance of
+      these shares; None if there are no such classes.
     - `L`, `R` (k, p): what odds of unresolved draws take off contributions, which then vary as Z - L R'Z.
     - `unreached`: pseudo-units of every kind that the design never draws, or None.
     """
@@ -118,6 +121,7 @@ class DrawnUnits:
     stratum: IntArray | None = None
     theta: FloatArray | None = None
     overlap: csr_array | None = None
+    by_share: tuple[FloatArray, FloatArray] | None = None
     L: FloatArray | None = None
     R: FloatArray | None = None
     unreached: Pieces | None = None
@@ -183,6 +187,9 @@ class DrawnUnits:
         own = self.d[..., None] * residuals
         if self.overlap is not None:
             own = own + self.overlap @ residuals
+        if self.by_share is not None:
+            slope, G = self.by_share
+            own = own + slope @ (G @ (slope.T @ residuals))
         # one product for all samples, if they share G
         shared = self.G @ sums if self.G.ndim > 2 else np.moveaxis(np.tensordot(self.G, sums, (1, -2)), 0, -2)
         return np.asarray(residuals.mT @ own + sums.mT @ shared)
@@ -220,8 +227,11 @@ class DrawnUnits:
         e = (rng.standard_gamma(shape, (replicates, len(live))) - shape) / np.sqrt(shape)
         e *= np.where(skew < 0, -1.0, 1.0)
         # the square root of I + D^-½ A G A' D^-½, which is I outside of the columns of Q
-        Q, K = np.linalg.qr(self.A[live].toarray() / root[:, None])
-        value, vector = np.linalg.eigh(K @ self.G @ K.T)
+        A, G = self.A[live].toarray(), self.G
+        if self.by_share is not None:
+            A, G = np.hstack([A, self.by_share[0][live]]), block_diag(G, self.by_share[1])
+        Q, K = np.linalg.qr(A / root[:, None])
+        value, vector = np.linalg.eigh(K @ G @ K.T)
         Q = Q @ vector
         e += (e @ Q * (np.sqrt(np.maximum(1 + value, 0)) - 1)) @ Q.T
         m[:, live] += root * e

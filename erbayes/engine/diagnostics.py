@@ -10,7 +10,7 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecords
-from ..design.changes import Responding, find_responding
+from ..design.changes import find_responding
 from ..design.contract import innermost
 from ..design.records import draws_records
 from ..design.sample import ERRORS, Sample, need_sample
@@ -375,25 +375,10 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
     sums = draws.A.T @ y
     within = draws.unseen - np.asarray(draws.A @ np.diag(joint)) * draws.weight
     variance = float(sums @ joint @ sums + (y * size) @ within)
-    if (design := find_responding(sample.design)) is not None:
-        variance += _vary_classes(sample, design)
+    if draws.by_share is not None:
+        slope, shares = draws.by_share
+        variance += float((draws.weight * size) @ slope @ shares @ slope.T @ (draws.weight * size))
     return estimate, float(np.hypot(np.sqrt(max(variance, 0.0)), unseen)), N
-
-
-def _vary_classes(sample: Sample, design: Responding) -> float:
-    """Return the variance of the number of records from the numbers n_g of draws in classes, by chance.
-
-    A draw of class g has a unit with the chance N_cg n/(N n_g), so that the records Σ N_c/π_c of the class
-    vary by log n_g as Σ N_c λ_c (1 - π_c)/π_c², with λ = -log(1 - π), and numbers n_g are multinomial.
-    """
-    draws, size = sample.expansion, sample.units.size
-    code, drawn, _ = design.count_classes()
-    unseen = np.clip(draws.unseen, 1e-300, 1 - 1e-12)
-    felt = np.zeros(len(size))
-    felt[draws.unit] = -draws.weight * size[draws.unit] * np.log(unseen) * unseen / (1 - unseen)
-    times = np.bincount(draws.order, minlength=len(size))
-    of_class = np.bincount(code, (felt / np.maximum(times, 1))[draws.order], len(drawn))
-    return float((of_class**2 / drawn).sum() - of_class.sum() ** 2 / drawn.sum())
 
 
 def _warn_records(sample: Sample) -> list[Sentence]:

@@ -1,9 +1,8 @@
 """Undecided draws, which nobody could resolve: estimates if all of them are wrong, and if all are right.
 
-A metric that is a mean of bounded numbers has strict cases: the ratios of undecided draws are 0, or 1. In any
-other metric a draw can count without limit, so that undecided draws are as bad, or as good, as the decided
-draws of their class can be, by `Responding` with odds of ∞ and 0. If too few of these have an error, a share
-has the first cases, with undecided draws that count as much as the others of their class on average.
+Undecided draws count as much as the decided ones of their class on average. In a share the ratio of each is
+0, or 1. In any other metric a draw can count without limit, so that undecided draws are as bad, or as good,
+as the decided draws of their class can be, by `Responding` with odds of ∞ and 0.
 """
 
 from __future__ import annotations
@@ -13,19 +12,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._internal.errors import NotIdentified
-from ..design.changes import Responding, find_responding, set_odds
+from ..design.changes import find_responding, set_odds
 from ..design.sample import Sample
 from ..metrics.columns import EXACT
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Cases, Estimates
-from .bounded_means import draws_of
 from .closed_form import ClosedForm
 from .fitted import fit_sample
 
 FEWEST_WRONG = 5
-"""Decided draws with an error from which the worst undecided ones can be like them. Fewer of them show an
-error of a tenth of draws to within its half only, and bound nothing."""
+"""Decided draws with an error from which the worst undecided ones can be like them, if no share."""
 
 
 def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence[Metric]) -> Found:
@@ -36,34 +32,27 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     design = find_responding(sample.design)
     if design is None or design.odds != 1:
         return found
-    units, drawn, shares = sample.units, sample.expansion, fit_sample(sample, metrics).shares
-    times = np.bincount(drawn.order, minlength=len(units))
-    counted = np.zeros((len(units), len(metrics)), dtype=bool)
-    counted[drawn.unit] = shares > 0
-    wrong = (times * (units.column(EXACT) == 0)) @ counted
+    units, drawn, fitted = sample.units, sample.expansion, fit_sample(sample, metrics)
     code, _, begun = design.count_classes()
     lost = (1 - np.bincount(code) / begun)[code]
-    of_unit = np.bincount(drawn.order, lost, len(units)) / np.maximum(times, 1)
-    plain, share, draws = ClosedForm()(sample, metrics), of_unit[drawn.unit] @ shares, design.tried.sum()
+    # a unit may have draws of several classes, which weigh what they represent
+    weight = np.ones(len(lost)) if drawn.repeats is None else drawn.repeats
+    lost, of_all = (np.bincount(drawn.order, w, len(units))[drawn.unit] for w in (lost * weight, weight))
+    lost = lost / of_all
+    few = (units.column(EXACT)[drawn.order] == 0).sum() < FEWEST_WRONG
+    # with shares a_s of draws, and their ratios v_s: Σ ρ_s a_s and Σ ρ_s a_s (v_s - mean)
+    share, gone = lost @ fitted.shares, lost @ fitted.changes
+    plain, mean, variance = ClosedForm()(sample, metrics), found.uncut, found.uncut_sd**2
+    scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
+    is_share, draws, cases = np.array([m.is_share for m in metrics]), design.tried.sum(), []
     by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
-    mean, variance = found.uncut, found.uncut_sd**2
-    by_ratio = [
-        m.is_share and (few or _is_mean(sample, m))
-        for m, few in zip(metrics, wrong < FEWEST_WRONG, strict=True)
-    ]
-    cases = []
     for case, ratio in zip(by_odds, (0.0, 1.0), strict=True):
-        scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
-        bounded = (wrong >= FEWEST_WRONG) | (ratio == 1)
-        moved = np.where(bounded, case.mean + mean - plain.uncut, np.nan)
-        mixed = (1 - share) * mean + share * ratio
+        moved = np.nan if few and ratio == 0 else case.mean + mean - plain.uncut
+        mixed = np.clip(mean - gone + share * (ratio - mean), 0.0, 1.0)
         spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / draws
-        case = replace(
-            case,
-            mean=np.where(by_ratio, mixed, moved),
-            cov=np.diag(np.where(by_ratio, spread, case.uncut_sd**2 * scale)),
-        )
-        cases.append(case)
+        mean_of_case = np.where(is_share, mixed, moved)
+        cov = np.diag(np.where(is_share, spread, case.uncut_sd**2 * scale))
+        cases.append(replace(case, mean=mean_of_case, cov=cov))
     return replace(found, cases=Cases.of(cases[0], cases[1], design.unresolved))
 
 
@@ -71,14 +60,3 @@ def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> l
     """Return an answer if undecided draws are as bad, and as good, as the decided ones of their class."""
     designs = (set_odds(sample.design, odds) for odds in (np.inf, 0.0))
     return [answer(Sample(sample.units, design, looks=sample.looks)) for design in designs]
-
-
-def _is_mean(sample: Sample, metric: Metric) -> bool:
-    """Return whether a metric is a mean of numbers in [0, 1] of draws that hold about the same."""
-    if not isinstance(sample.design, Responding):
-        return False  # weights are no chances
-    try:
-        draws_of(Sample(sample.units, sample.design.design), metric)
-    except NotIdentified:
-        return False
-    return True
