@@ -83,8 +83,18 @@ def test_what_is_shown_is_a_copy():
     pd.testing.assert_frame_equal(table, before)
 
 
-def test_each_threshold_is_written_with_the_digits_that_tell_it_from_its_neighbours():
-    values = [0.873102934, 1 - 1.05e-8, 1.0, np.nan, 0.1, np.nextafter(0.1, 1), -3.0]
-    texts = ["0.8731", "0.99999999", "1", "–", "0.1", "0.10000000000000002", "-3"]
-    assert digits.name_apart(values) == texts
+def test_thresholds_are_short_and_can_be_typed_again():
+    values, texts = (
+        [0.8731, 1 - 1.05e-8, 1.0, np.nan, 100001.0],
+        ["0.8731", "0.9999999895", "1", "–", "100001"],
+    )
     assert digits.shown(pd.DataFrame({"threshold": values}))["threshold"].tolist() == texts
+    rng = np.random.default_rng(1)
+    for kind in (np.float64, np.float32):
+        near = np.sort(np.append(rng.random(300), [0.1, np.nextafter(0.1, 1)]).astype(kind))
+        for scores in (near, near * kind(9.0) - kind(5.0), np.sort(1 - near * kind(1e-5))):
+            scores = np.unique(scores)
+            at = [digits.shorten_down(x, y) for x, y in zip(scores[1:], scores[:-1], strict=True)]
+            typed = np.array([float(x) for x in digits.write_exactly(at)], dtype=kind)
+            assert (scores[:-1] < typed).all() and (typed <= scores[1:]).all()
+            assert np.median([len(x) for x in digits.write_exactly(at)]) <= 11

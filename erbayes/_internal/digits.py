@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from decimal import ROUND_FLOOR, Decimal
 from html import escape
 from typing import Any
 
@@ -75,16 +76,24 @@ def round_to_error(value: float, uncertainty: float, shown: bool = False) -> str
     return f"{value:z.{places}f}" + (f"({uncertainty * 10**places:.0f})" if shown else "")
 
 
-def name_apart(values: Sequence[float]) -> list[str]:
-    """Return texts of numbers, each with as few digits, four or more, as tell it from all other numbers."""
-    numbers = np.asarray(values, dtype=float)
-    known = np.unique(numbers[~np.isnan(numbers)])
-    gaps = np.diff(known, prepend=-np.inf, append=np.inf)
-    names = dict[float, str]()
-    for x, room in zip(known.tolist(), np.minimum(gaps[:-1], gaps[1:]) / 2, strict=True):
-        rounded = (f"{x:.{n}g}" for n in range(4, 17))
-        names[x] = next((text for text in rounded if abs(float(text) - x) < room), repr(x))
-    return [names.get(x, NONE) for x in numbers.tolist()]
+def shorten_down(value: np.floating[Any], below: np.floating[Any]) -> float:
+    """Return the number of fewest digits between `below` and a value, itself included, in their precision.
+
+    >>> shorten_down(np.float64(0.98104062), np.float64(0.981038))
+    0.98104
+    """
+    exact = Decimal(str(value))
+    for digits in range(1, len(exact.as_tuple().digits)):
+        last = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+        short = exact.quantize(last, ROUND_FLOOR)
+        if below < type(value)(str(short)) <= value:
+            return float(short)
+    return float(exact)
+
+
+def write_exactly(values: Sequence[float]) -> list[str]:
+    """Return texts of numbers that can be typed for them."""
+    return [NONE if np.isnan(x) else str(float(x)).removesuffix(".0") for x in values]
 
 
 def shorten_id(x: Any) -> str:
@@ -140,7 +149,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
         elif name in COUNTED:
             columns[name] = [format_number(x, 0) for x in values]
         elif name == "threshold" and pd.api.types.is_float_dtype(table[name]):
-            columns[name] = name_apart(values)
+            columns[name] = write_exactly(values)
         else:
             columns[name] = [format_number(x) for x in values]
     return pd.DataFrame(columns, index=table.index, dtype=object)

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
-from .._internal.digits import name_apart
+from .._internal.digits import write_exactly
 from .._internal.errors import DataError, NotIdentified, number, warn_of
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
@@ -204,9 +204,9 @@ class Curve(Pictured):
 
     @property
     def written(self) -> dict[float, str]:
-        """Return the text of each threshold, with as many digits as tell it from the others."""
+        """Return the text of each threshold, as it can be typed."""
         at = self.thresholds.tolist()
-        return dict(zip(at, name_apart(at), strict=True))
+        return dict(zip(at, write_exactly(at), strict=True))
 
     @property
     def _census(self) -> bool:

@@ -107,7 +107,7 @@ def _draw_curves(table: pd.DataFrame) -> Figure:
         x = logit(x)
         figure.update_xaxes(tickvals=logit([*ticks]).tolist(), ticktext=[*ticks.values()])
     # a line that nobody sees, whose text is the first that the pointer shows
-    heads = [f"threshold {text}" for text in digits.name_apart(at.tolist())]
+    heads = [f"threshold {text}" for text in digits.write_exactly(at.tolist())]
     first = table["estimate"].iloc[: len(at)].fillna(0)
     _add(figure, x, first, heads, mode="lines", line_width=0, showlegend=False, hoverinfo="text")
     metrics = table.groupby("metric", sort=False)

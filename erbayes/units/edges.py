@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
+from .._internal.digits import shorten_down
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import find_known
 from .clustering import Clustering, list_all_records, read_ends
@@ -82,13 +83,18 @@ class Edges:
             )
 
     def thresholds(self, at: Any) -> FloatArray:
-        """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
+        """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values.
+
+        A quantile is the shortest number above the next lower score, so that it can be typed and cuts alike.
+        """
         if isinstance(at, str) or not isinstance(at, Iterable):
             distinct = np.unique(self.score)
             if len(distinct) == 1:
                 said = f"all {len(self.score):,} scores are {head(distinct)}"
                 raise DataError(f"{said}, which is one clustering and no curve")
-            return spread_thresholds(distinct, at)
+            chosen = spread_thresholds(distinct, at)
+            lower = distinct[np.maximum(np.searchsorted(distinct, chosen) - 1, 0)]
+            return np.array([shorten_down(x, below) for x, below in zip(chosen, lower, strict=True)])
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
         self.refuse_unsure(values)
         if not values:
