@@ -237,6 +237,17 @@ def test_literals_mean_what_they_say(connect, literal):
         assert connection.execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
 
 
+def test_answers_are_asked_of_all_rows():
+    """As in memory, wherever the first "no" stands."""
+    rows = pd.DataFrame({"record": range(400), "cluster": np.arange(400) // 2, "is_match": ["yes"] * 400})
+    labels = {0: "a", 1: "a"}
+    assert len(scan(sqlite(rows), labels)) == len(eb.measure(rows, labels)) == 1
+    rows.loc[[250, 300], "is_match"] = "no"
+    for read in (lambda: scan(sqlite(rows), labels), lambda: eb.measure(rows, labels)):
+        with pytest.raises(DataError, match="2 of 400 rows say no in 'is_match'"):
+            read()
+
+
 def test_csv_ids_are_text(tmp_path):
     (tmp_path / "p.csv").write_text('record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n', "utf-8")
     labels = {"007": "e", "7": "e", "a,b": "f", "1e3": "f"}

@@ -53,6 +53,13 @@ def clustering(threshold):
     return eb.Clustering.from_pairs(EDGES, score="score", threshold=threshold, records=TRUTH.index)
 
 
+def test_undecided_draws_are_a_fault_of_a_curve_too():
+    resolved = np.ones(len(DESIGN.draws) + 10, dtype=bool)
+    resolved[:10] = False
+    with pytest.warns(eb.Alarm, match="10 of 70 draws are undecided"):
+        eb.thresholds(EDGES, LABELS, eb.design.Responding(DESIGN, resolved), records=TRUTH.index, at=3)
+
+
 @pytest.mark.parametrize("chances", ["by entities", "by the prediction"])
 def test_each_threshold_is_judged_as_its_clustering_by_itself(chances):
     """Chances by predicted size are those of one prediction, from which draws were made."""

@@ -27,6 +27,7 @@ from .._internal.errors import DataError, NotIdentified, number, warn_of
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import estimate_paired, need_paired
+from ..engine.diagnostics import warn_undecided
 from ..engine.named import EngineLike, find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
@@ -376,7 +377,7 @@ def thresholds(
     joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
     if np.isnan(joint.estimate).all():
         raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
-    warn_of(joint.alarms)
+    warn_of([*warn_undecided(samples[0]), *joint.alarms])
     effective = np.array([effective_draws(sample, metrics) for sample in samples])
     return Curve(levels.astype(float), metrics, joint, tuple(samples), effective)
 

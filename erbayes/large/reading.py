@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal.arrays import BoolArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import find_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
@@ -99,6 +100,17 @@ class ScannedFacts(ColumnFacts):
         if not found or self._has_all:
             return found
         return bool(agree(*self.database.rows(f"SELECT {facts} FROM {self._rows}")[0]))
+
+    def answers(self, column: Any, *families: tuple[frozenset[str], frozenset[str]]) -> BoolArray | None:
+        """Return whether each row is a link, those of a word together; None if there are other words."""
+        found = super().answers(column, *families)
+        if found is None or self._has_all:
+            return found
+        x = self.database.value(column)
+        counted = self.database.rows(f"SELECT {x}, COUNT(*) FROM {self._rows} GROUP BY {x} LIMIT {LOOKED_UP}")
+        each = pd.DataFrame({column: [word for word, _ in counted]})
+        found = ColumnFacts(each, self.named, self.near, what=self.what).answers(column, *families)
+        return None if found is None else np.repeat(found, [rows for _, rows in counted])
 
     def is_unique(self, column: Any) -> bool:
         facts = f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})"
