@@ -129,7 +129,7 @@ class Assisted:
         ...                         "pairwise-recall", engine=engine)
         >>> comparison.differences()[["difference", "estimate"]].round(3)
           difference  estimate
-        0  new - old     0.251
+        0  new - old      0.25
         """
         need_names(predictions)
         refuse_elsewhere(*predictions.values())
@@ -257,7 +257,7 @@ def assisted(
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
                      estimate  se_bound  lambda
     metric
-    pairwise-recall     0.503      0.05     1.0
+    pairwise-recall       0.5      0.05     1.0
     """
     metrics = resolve_metrics(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
