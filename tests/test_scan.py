@@ -237,13 +237,13 @@ def test_literals_mean_what_they_say(connect, literal):
         assert connection.execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
 
 
-def test_answers_are_asked_of_all_rows():
+def test_answers_are_asked_of_all_rows(tmp_path):
     """As in memory, wherever the first "no" stands."""
     rows = pd.DataFrame({"record": range(400), "cluster": np.arange(400) // 2, "is_match": ["yes"] * 400})
     labels = {0: "a", 1: "a"}
-    assert len(scan(sqlite(rows), labels)) == len(eb.measure(rows, labels)) == 1
+    assert len(scan(parquet(rows, tmp_path), labels)) == len(eb.measure(rows, labels)) == 1
     rows.loc[[250, 300], "is_match"] = "no"
-    for read in (lambda: scan(sqlite(rows), labels), lambda: eb.measure(rows, labels)):
+    for read in (lambda: scan(parquet(rows, tmp_path), labels), lambda: eb.measure(rows, labels)):
         with pytest.raises(DataError, match="2 of 400 rows say no in 'is_match'"):
             read()
 
