@@ -105,7 +105,9 @@ def are_unique(values: pd.Series | pd.Index) -> bool:
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
         numbers = np.sort(values.to_numpy())  # which is quicker than a table of hashes
         return bool((numbers[1:] != numbers[:-1]).all())
-    return len(pd.unique(values.array)) == len(values) and bool(values.notna().all())
+    # pandas 2 takes objects "a" and "a\0" for one, but for those of an index
+    once = pd.Index(values).is_unique if values.dtype == object else len(pd.unique(values)) == len(values)
+    return once and bool(values.notna().all())
 
 
 def _describe_other_kind(index: pd.Index) -> str:
