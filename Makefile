@@ -47,10 +47,10 @@ LONG := cover or device or chance_decides or killed or terminate or not_loaded
 
 # The lowest versions that pyproject.toml admits, and the newest ones on a day drawn at random, which `make drawn DAY=...`
 # takes again. Each has an environment of its own, without the extra `bayes`.
-DAY ?= $(shell $(PYTHON) -c 'import datetime as d, random; first = d.date(2026, 7, 1); \
-	print(first + random.randrange((d.date.today() - first).days) * d.timedelta(1))')
+DAY ?= $(eval DAY := $(shell $(PYTHON) -c 'import datetime as d, random; first = d.date(2026, 7, 1); \
+	print(first + random.randrange((d.date.today() - first).days) * d.timedelta(1))'))$(DAY)
 lowest: WHICH := --resolution lowest-direct
-drawn: WHICH := --exclude-newer $(DAY)
+drawn: WHICH = --exclude-newer $(DAY)
 lowest drawn: export OMP_NUM_THREADS := 1
 lowest drawn: %: .venv-%/made
 	.venv-$@/bin/python -m pytest -q --numprocesses=2 -m lowest -k 'not ($(LONG))' tests

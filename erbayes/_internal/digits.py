@@ -1,4 +1,4 @@
-"""Text of numbers, with as many digits as their uncertainty warrants. Result tables keep all digits."""
+"""Text of numbers, ids and dataclasses: as many digits as are known, and no more than a line has room for."""
 
 from __future__ import annotations
 

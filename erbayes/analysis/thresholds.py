@@ -69,9 +69,9 @@ class Certificate:
 
     `threshold`, `lower`: the certified threshold, and the lower limit there; None if none is certified;
     `next`: the threshold at which the order stopped; None if it did not; `draws`: about how many further
-    draws would certify the next one, if their labels are like those there are; `written`: the text of each
-    threshold; `skipped`, `effective`: if none is certified, the threshold with most effective draws of those
-    that have too few and an estimate of `least` or more, and their number; None if there is none.
+    draws would certify the next one, if their labels are like those there are; `skipped`, `effective`: if
+    none is certified, the threshold with most effective draws of those that have too few and an estimate of
+    `least` or more, and their number; None if there is none.
     """
 
     metric: str
@@ -81,7 +81,6 @@ class Certificate:
     lower: float | None
     next: float | None
     draws: float | None
-    written: Mapping[float, str]
     skipped: float | None = None
     effective: float | None = None
 
@@ -108,7 +107,7 @@ class Certificate:
         return said
 
     def _write(self, threshold: float | None) -> str:
-        return "" if threshold is None else self.written[threshold]
+        return "" if threshold is None else write_exactly([threshold])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -198,16 +197,10 @@ class Curve(Pictured):
         at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
         if passed > begin:
             best = at[passed - 1], limit[passed - 1], at[passed]
-            return Certificate(name, least, level, *best, draws, self.written)
+            return Certificate(name, least, level, *best, draws)
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
-        return Certificate(name, least, level, None, None, at[passed], draws, self.written, *skipped)
-
-    @property
-    def written(self) -> dict[float, str]:
-        """Return the text of each threshold, as it can be typed."""
-        at = self.thresholds.tolist()
-        return dict(zip(at, write_exactly(at), strict=True))
+        return Certificate(name, least, level, None, None, at[passed], draws, *skipped)
 
     @property
     def _census(self) -> bool:

@@ -242,7 +242,7 @@ def thresholds_command(
     sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in metrics]:
         best, number = curve.best("pairwise-f1", scored.level)["threshold"], len(curve.thresholds)
-        first, low, high = (curve.written[x] for x in (best[0], best.min(), best.max()))
+        first, low, high = digits.write_exactly([best[0], best.min(), best.max()])
         others = f"the other {number - 1} thresholds are worse"
         if len(best) > 1:
             others = f"{len(best)} of {number} thresholds, from {low} to {high}, cannot be told from the best"
@@ -261,7 +261,7 @@ def thresholds_command(
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]) -> pd.DataFrame:
     """Return a row per threshold, some of many, the `named` among them, and a column per metric."""
-    number, wide = len(curve.thresholds), {"threshold": [*curve.written.values()]}
+    number, wide = len(curve.thresholds), {"threshold": digits.write_exactly(curve.thresholds.tolist())}
     for metric in curve.metrics:
         rows = table[table["metric"] == metric.name]
         numbers = rows[["estimate", "lower", "upper"]]

@@ -215,11 +215,13 @@ class Responding(Brief):
         """Share of the draws that are not resolved, among those that were begun."""
         return float((~self._check_resolved()[self.tried]).mean())
 
-    def count_classes(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the class of each resolved draw, (r,), and draws and begun draws of classes, (G,) each."""
+    @property
+    def unresolved_alike(self) -> FloatArray:
+        """Share of the begun draws of its class that are not resolved, for each resolved draw, (r,)."""
         resolved = self._check_resolved()
         code = self._code_classes(resolved)
-        return code[resolved], np.bincount(code), np.bincount(code[self.tried])
+        share = 1 - np.bincount(code[resolved]) / np.bincount(code[self.tried])
+        return np.asarray(share[code[resolved]])
 
     @property
     def tried(self) -> BoolArray:

@@ -78,8 +78,9 @@ class DrawnUnits:
     each array of rows or draws, in which those with fewer rows repeat a unit with a weight of 0.
 
     - `unit`, `weight` (k,): position of the unit, and how many units it represents.
-    - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z). `A` of many
-      samples has their blocks along its diagonal, and `G` may be one for all.
+    - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z), to which
+      `overlap` and `by_share` add. `A` of many samples has their blocks along its diagonal, and `G` may be
+      one for all.
     - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. They alone can
       have errors that no draw has shown.
     - `repeated` (k,): how many draws a unit like it had, over its chance to be seen. A set of units is
@@ -209,7 +210,7 @@ class DrawnUnits:
         return -(Z - means[group]) * factor[group, None], self.scale
 
     def multipliers(self, replicates: int, rng: np.random.Generator) -> FloatArray:
-        """Return multipliers of weights, (B, k), with mean 1 and the covariance diag(d) + A G A'.
+        """Return multipliers of weights, (B, k), with mean 1 and the covariance of rows, but for `overlap`.
 
         A replicate of totals is t + (m - 1)'Z for the part Z that varies. Each multiplier starts from a
         gamma variable with the third moment of its row.

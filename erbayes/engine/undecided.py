@@ -33,8 +33,7 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     if design is None or design.odds != 1:
         return found
     units, drawn, fitted = sample.units, sample.expansion, fit_sample(sample, metrics)
-    code, _, begun = design.count_classes()
-    lost = (1 - np.bincount(code) / begun)[code]
+    lost = design.unresolved_alike
     # a unit may have draws of several classes, which weigh what they represent
     weight = np.ones(len(lost)) if drawn.repeats is None else drawn.repeats
     lost, of_all = (np.bincount(drawn.order, w, len(units))[drawn.unit] for w in (lost * weight, weight))

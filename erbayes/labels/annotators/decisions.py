@@ -18,7 +18,7 @@ from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, need
 from ..._internal.tables import locate
 from ...units.clustering import Clustering
-from ...units.ids import ids, kind, same_kind
+from ...units.ids import ids, same_kind
 from .annotator import RATES, Annotator
 
 WHOLE = 1 / 3
@@ -69,7 +69,7 @@ class Decisions:
         # positions are by the hash of ids, so that the order of a table changes nothing
         ids_shown = predictions[0].records
         for what, other in (("labels", labels), *(("other prediction", x) for x in predictions[1:])):
-            same_kind(kind(ids_shown), kind(other.records), what, "record ids of the shown prediction")
+            same_kind(ids_shown, other.records, what, "record ids of the shown prediction")
         hashed = pd.util.hash_array(ids_shown.to_numpy())
         self.records = ids_shown.take(np.argsort(hashed, kind="stable"))
         self.shown, *self.others = (Members(one, self.records) for one in predictions)
