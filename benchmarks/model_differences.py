@@ -30,7 +30,7 @@ from erbayes.analysis.comparison import compare_counted
 from erbayes.bayes import Modelled, compiled
 from erbayes.design.contract import Design
 from erbayes.units import Units
-from erbayes.units.shared import Overlaps
+from erbayes.units.settled import Overlaps
 
 RECORDS, DRAWS, POSTERIOR = 40_000, 100, 400
 CELL = ["design", "metric", "population"]

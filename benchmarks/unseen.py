@@ -41,7 +41,7 @@ from erbayes.design.contract import Design
 from erbayes.engine.named import find_engine
 from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
 from erbayes.units import Units
-from erbayes.units.shared import Overlaps
+from erbayes.units.settled import Overlaps
 
 METRICS = resolve_metrics([*DEFAULT_METRICS, "cluster-precision"])
 DOORS = ("old", "new", "difference")

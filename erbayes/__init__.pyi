@@ -44,8 +44,8 @@ from .metrics import statistics as statistics
 from .metrics.definitions import Metric as Metric
 from .metrics.estimates import Estimates as Estimates
 from .units.clustering import Clustering as Clustering
-from .units.heap import Looks as Looks
 from .units.measuring import measure as measure
 from .units.measuring import measure_predicted as measure_predicted
+from .units.settled import Looks as Looks
 
 __version__: str

@@ -16,7 +16,7 @@ from erbayes.engine.differences import subtract
 from erbayes.metrics import Estimates
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study.populations import LogNormal, Merges, Splits, simulate
-from erbayes.units.shared import Overlaps
+from erbayes.units.settled import Overlaps
 
 LINE = ((-np.inf, np.inf),)
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -19,7 +19,7 @@ from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.named import choose_engine
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study import populations as sim
-from erbayes.units.heap import Heap
+from erbayes.units.settled import Heap
 from erbayes.units.units import KnownTotals
 
 pytestmark = [

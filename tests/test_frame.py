@@ -13,8 +13,7 @@ from test_scan import parquet, same, sqlite
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.large import Columns, Files, scan
-from erbayes.units.clustering import Clustering
-from erbayes.units.frame import framed
+from erbayes.units.clustering import Clustering, framed
 
 pytestmark = pytest.mark.lowest
 pytest.importorskip("duckdb", reason="duckdb is not installed")

@@ -18,7 +18,7 @@ from erbayes.cli import app
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.fitted import fit_sample
 from erbayes.study import populations as sim
-from erbayes.units.heap import Looks, chance_capped, find_heap, find_seen_caps
+from erbayes.units.settled import Looks, chance_capped, find_heap, find_seen_caps
 from erbayes.units.units import KnownTotals
 
 R, P = m.pairwise_recall, m.pairwise_precision

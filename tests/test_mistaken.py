@@ -7,7 +7,7 @@ import pytest
 import erbayes as eb
 from erbayes._internal import remedies
 from erbayes._internal.errors import printable
-from erbayes.units.checks import are_edges
+from erbayes.units.measuring import are_edges
 
 N = 2000
 

@@ -17,7 +17,7 @@ from erbayes.labels.drawing.plans import PLANS, chances, say_expected
 from erbayes.labels.drawing.source import InMemory
 from erbayes.study import populations as sim
 from erbayes.study.samples import draw_samples
-from erbayes.units.heap import find_heap
+from erbayes.units.settled import find_heap
 from erbayes.units.units import KnownTotals
 
 MULTIPURPOSE = sa.Multipurpose()

@@ -21,7 +21,7 @@ from erbayes.metrics import estimates, unseen
 from erbayes.metrics.estimates import Bets, Cases, Combination, Estimates, Replication
 from erbayes.metrics.unseen import Moves, Unseen, widen
 from erbayes.units.clustering import Clustering
-from erbayes.units.shared import Overlap
+from erbayes.units.settled import Overlap
 
 pytestmark = pytest.mark.kernel
 P, R, F1, CP = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_precision

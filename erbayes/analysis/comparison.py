@@ -33,7 +33,7 @@ from ..metrics.tables import Pictured
 from ..units.clustering import Clustering, Memberships
 from ..units.ids import kind, locate_all
 from ..units.measuring import measure, read_framed, sampled_labels
-from ..units.shared import Overlaps
+from ..units.settled import Overlaps
 from ..units.units import Units
 
 FEW = 4

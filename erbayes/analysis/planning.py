@@ -56,7 +56,7 @@ from ..metrics.tables import Pictured, reason_column
 from ..metrics.totals import Totals, derivatives
 from ..metrics.unseen import Unseen
 from ..study.populations import Population
-from ..units.heap import chance_capped, find_heap
+from ..units.settled import chance_capped, find_heap
 
 MOST = 10**9
 """Largest number of draws that a search tries, which is more than anybody labels."""

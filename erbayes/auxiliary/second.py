@@ -25,10 +25,9 @@ from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column
 from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ..metrics.totals import positions
-from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
 from ..units.ids import same_kind
-from ..units.measuring import read_framed, refuse_unmatched, units_of
+from ..units.measuring import NEARLY_ALL, read_framed, refuse_unmatched, units_of, written_otherwise
 from ..units.units import Units, histogram
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..design.sample import Sample
 from ..metrics.columns import Term
-from ..units.heap import Heap, Looks, chance_capped
+from ..units.settled import Heap, Looks, chance_capped
 from ..units.units import KnownTotals
 from .data import Evidence
 from .population import Populations

@@ -11,7 +11,7 @@ from ..engine.diagnostics import reach_large, show_heap
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from ..metrics.estimates import Estimates
-from ..units.heap import SETTLED
+from ..units.settled import SETTLED
 from .heap import CappedReading
 from .totals import FittedTotals
 

@@ -28,13 +28,13 @@ from ..large import sums as large_sums
 from ..metrics import unseen as unseen
 from ..report import page as reports
 from ..report import sections as sections
+from ..units import clustering as frames
 from ..units import columns as column_roles
 from ..units import edges as scored_edges
 from ..units import features as features
-from ..units import frame as frames
-from ..units import heap as heaps
 from ..units import ids as ids
 from ..units import reading as readings
+from ..units import settled as heaps
 
 __all__ = [
     "answer_faults",

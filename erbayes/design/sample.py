@@ -17,8 +17,7 @@ from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Know
 from ..metrics.definitions import UNIT, Group, Metric, link_ratio
 from ..metrics.tables import Pictured
 from ..metrics.unseen import NOTABLE, UNSETTLED, round_outward
-from ..units.heap import Heap, Looks, find_heap
-from ..units.settled import Totals, settle
+from ..units.settled import Heap, Looks, Totals, find_heap, settle
 from ..units.units import Units, need_units
 from .contract import Design
 from .draws import DrawnUnits, list_distinct

@@ -39,7 +39,7 @@ from ..metrics.definitions import (
 from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.sentences import is_at_an_end, say_undecided
 from ..metrics.unseen import NOTABLE
-from ..units.heap import chance_capped, find_heap, find_seen_caps
+from ..units.settled import chance_capped, find_heap, find_seen_caps
 from .closed_form import jackknife_errors
 from .fitted import Fitted, fit_sample
 

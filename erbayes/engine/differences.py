@@ -30,7 +30,7 @@ from ..metrics.definitions import (
 )
 from ..metrics.estimates import Estimates
 from ..metrics.unseen import NOTABLE, Moves, Unseen, round_outward, stack_components
-from ..units.shared import Overlap, Overlaps
+from ..units.settled import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
 from .replicates import set_beside

@@ -14,11 +14,9 @@ import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, refuse_cases
 from .._internal.policies import Missing
-from ..units.checks import position_in_labels, refuse_edges
-from ..units.clustering import Clustering, refuse_nulls
-from ..units.frame import FrameFacts
+from ..units.clustering import Clustering, FrameFacts, refuse_nulls
 from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls, refuse_blanks
-from ..units.measuring import assemble, sampled_labels
+from ..units.measuring import assemble, position_in_labels, refuse_edges, sampled_labels
 from ..units.units import KnownTotals, Units
 from .database import CODED, changed
 from .duckdb import DuckDB

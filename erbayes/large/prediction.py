@@ -12,8 +12,7 @@ import pandas as pd
 
 from .._internal.errors import DataError, head, need
 from .._internal.tables import refuse_names
-from ..units.clustering import Clustering
-from ..units.frame import FrameFacts, frame_ids, refuse_outside
+from ..units.clustering import Clustering, FrameFacts, frame_ids, refuse_outside
 from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind, same_kind
 from ..units.reading import Near

@@ -19,12 +19,12 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.errors import DataError, need
 from .._internal.policies import Missing
+from ..units.clustering import FrameFacts
 from ..units.columns import find_near
-from ..units.frame import FrameFacts
 from ..units.ids import kind, same_kind
 from ..units.measuring import need_policy, sampled_labels
 from ..units.reading import Near
-from ..units.shared import Overlap, Overlaps, Pairs
+from ..units.settled import Overlap, Overlaps, Pairs
 from ..units.units import KnownTotals
 from .counted import Place, Scanned, count_rows, count_sizes, count_units, refuse_duplicates
 from .database import Database

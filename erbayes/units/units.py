@@ -19,8 +19,7 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, member, need
 from .._internal.nearest import Nearest
 from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links, Pieces
-from .clustering import Clustering
-from .frame import FrameFacts
+from .clustering import Clustering, FrameFacts
 from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
 from .ids import look_up
 

@@ -30,8 +30,8 @@ from ...design.changes import Responding, size_classes
 from ...design.checks import series_by_id
 from ...design.contract import Design
 from ...units.clustering import Clustering
-from ...units.heap import find_heap
 from ...units.ids import as_index
+from ...units.settled import find_heap
 from ...units.units import KnownTotals
 from .plans import (
     COLUMNS,

@@ -14,8 +14,8 @@ import pandas as pd
 
 from ..._internal.errors import DataError, head
 from ..._internal.tables import NO, YES
-from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
+from ...units.measuring import are_written_otherwise
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
 from ..drawing.labelling_tasks import FILLED, read_sheet
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
