@@ -25,23 +25,21 @@ from erbayes.metrics.definitions import Metric
 from erbayes.study.populations import (
     Chain,
     Empirical,
+    EntitySizes,
     LogNormal,
+    Mechanism,
     Merges,
     Misattribution,
     Population,
     Splits,
     Zeta,
     customers,
-    population,
-    simulate,
-)
-from erbayes.study.populations.synthetic import (
-    EntitySizes,
-    Mechanism,
     draw_from,
     measure_clusters,
     number_compactly,
+    population,
     require,
+    simulate,
 )
 from erbayes.units import Units
 

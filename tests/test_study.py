@@ -104,7 +104,7 @@ def test_failures_are_counted_and_own_estimators_work():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_many_samples_at_once_are_the_same_samples(plan, monkeypatch):
-    monkeypatch.setattr("erbayes.study.samples.MOST_DRAWS", 350)  # in parts of seven samples
+    monkeypatch.setattr("erbayes.study.harness.MOST_DRAWS", 350)  # in parts of seven samples
     found = run({"together": Taylor(), "single": one_by_one}, plans={plan: PLANS[plan]}).runs
     together, single = (found[found.estimator == e].reset_index() for e in ("together", "single"))
     np.testing.assert_allclose(together[["estimate", "lower"]], single[["estimate", "lower"]], rtol=1e-9)
