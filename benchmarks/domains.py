@@ -18,7 +18,7 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes.analysis.domains import by_domain, in_domain
-from erbayes.analysis.domains.rows import degrees, effective_draws
+from erbayes.analysis.rows import degrees, effective_draws
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
 from erbayes.units.grouping import Of
 

@@ -17,9 +17,8 @@ from figures import stamp
 from scipy.stats import beta, norm
 
 import erbayes as eb
-from erbayes.analysis.pairs.drawing import _allocate
-from erbayes.analysis.pairs.judged import FEWEST_RIGHT
-from erbayes.analysis.pairs.limits import PairStrata, estimate_precision, estimate_recall
+from erbayes.analysis.pair_strata import FEWEST_RIGHT, PairStrata, estimate_precision, estimate_recall
+from erbayes.analysis.pairs import _allocate
 from erbayes.metrics.columns import PREDICTED_LINKS
 from erbayes.units.edges import Edges, sweep
 

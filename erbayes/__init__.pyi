@@ -21,7 +21,7 @@ from .analysis.comparison import compare as compare
 from .analysis.domains import by_domain as by_domain
 from .analysis.estimation import estimate as estimate
 from .analysis.impact import impact as impact
-from .analysis.sensitivity.imputation import with_errors as with_errors
+from .analysis.sensitivity import with_errors as with_errors
 from .analysis.stages import stages as stages
 from .analysis.thresholds import thresholds as thresholds
 from .auxiliary.assistance import assisted as assisted

@@ -18,7 +18,7 @@ from erbayes import datasets
 from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.analysis.domains import by_domain, by_pair, compare_by_domain, in_domain
-from erbayes.analysis.domains.rows import degrees, simultaneous_level
+from erbayes.analysis.rows import degrees, simultaneous_level
 from erbayes.engine import Jackknife, Resampled
 from erbayes.engine.fitted import fit_sample
 from erbayes.metrics.columns import (

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, hypergeom
 
 import erbayes as eb
-from erbayes.analysis.pairs.limits import PairStrata, estimate_precision, estimate_recall
+from erbayes.analysis.pair_strata import PairStrata, estimate_precision, estimate_recall
 from erbayes.engine.bounded_means import betting_in_strata
 
 EIGHT = pd.DataFrame({"l": list("abdcfa"), "r": list("bcedgc"), "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0]})

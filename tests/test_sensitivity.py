@@ -11,8 +11,8 @@ from erring import err
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.analysis.pooling import find_estimates, pool
 from erbayes.analysis.sensitivity import grid, tipping, with_errors
-from erbayes.analysis.sensitivity.imputation import find_estimates, pool
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
 from erbayes.labels.annotators.decisions import Decisions, impute

@@ -15,8 +15,7 @@ from scipy.optimize import brentq
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal import remedies
-from erbayes.analysis.domains import by_domain
-from erbayes.analysis.domains.estimates import Settings
+from erbayes.analysis.domains import Settings, by_domain
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary.correction import AssistedEstimates
 from erbayes.engine import bootstrap

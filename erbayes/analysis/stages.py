@@ -28,7 +28,7 @@ from ..units.clustering import Clustering, Memberships
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
 from ..units.units import Units
-from .domains.rows import effective_draws, intervals_table, tidy
+from .rows import effective_draws, intervals_table, tidy
 from .thresholds import describe_few, load_edges
 
 FOUND = ("found by an edge", "found by closure", "lost by the threshold", "never compared")
@@ -53,9 +53,8 @@ class Stages(Pictured):
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Return the shares with intervals of `level`, without one below ten effective draws."""
         few = describe_few(self.effective, self.sample)
-        table = intervals_table(self.joint, level, None, few).rename_axis("stage").reset_index()
-        table.insert(list(table.columns).index("upper") + 1, "n_eff", self.effective)
-        return tidy(table)
+        rows, n_eff = {"stage": self.joint.names}, self.effective
+        return tidy(intervals_table(rows, self.joint, level, None, few, n_eff=n_eff, before="level"))
 
     def __str__(self) -> str:
         """Return in one sentence where links are lost."""
@@ -160,21 +159,18 @@ def _add_candidates(edges: Edges, candidates: Any) -> Edges:
 
 def _find_alarms(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
     """Return sentences about files that have too few edges to distinguish stages."""
-    alarms = []
-    if linked.all() and not compared:
-        said = (
-            "The file has no edge below the threshold, so that no link can be lost by it: links that were "
-            "compared count as never compared; keep all scored pairs, or give candidates="
-        )
-        alarms.append(Sentence(said, Grade.FAULT))
+    no_edge = (
+        "The file has no edge below the threshold, so that no link can be lost by it: links that were "
+        "compared count as never compared; keep all scored pairs, or give candidates="
+    )
+    one_edge = (
+        "Each record has one edge at most, in one of its columns, although entities have three records "
+        "and more: if the file keeps the best edge of each record only, others count as never compared"
+    )
     ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
-    if any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any():
-        said = (
-            "Each record has one edge at most, in one of its columns, although entities have three records "
-            "and more: if the file keeps the best edge of each record only, others count as never compared"
-        )
-        alarms.append(Sentence(said, Grade.CAUTION))
-    return alarms
+    once = any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any()
+    alarms = [Sentence(no_edge, Grade.FAULT)] * bool(linked.all() and not compared)
+    return alarms + [Sentence(one_edge, Grade.CAUTION)] * bool(once)
 
 
 def _count_stages(

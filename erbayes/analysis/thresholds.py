@@ -12,7 +12,7 @@ best). Maurer, Hothorn and Lehmacher (1995), Biometrie in der chemisch-pharmazeu
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar
@@ -23,34 +23,29 @@ from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import write_exactly
-from .._internal.errors import DataError, NotIdentified, number, warn_of
+from .._internal.errors import DataError, NotIdentified, head, number, warn_of
+from .._internal.known_columns import NAMES, find_thresholds
+from .._internal.tables import is_table, refuse_names, to_frame
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import estimate_paired, need_paired
 from ..engine.diagnostics import warn_undecided
 from ..engine.named import EngineLike, find_engine
-from ..large import DuckDB
+from ..large import Columns, DuckDB, scan
 from ..large.sources import lies_elsewhere, opened
-from ..metrics.definitions import (
-    DEFAULT_METRICS,
-    Metric,
-    MetricLike,
-    b3_recall,
-    pairwise_f1,
-    resolve_metrics,
-)
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, b3_recall, pairwise_f1, resolve_metrics
 from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level, draw_paths
 from ..metrics.tables import Pictured
 from ..metrics.unseen import measure_parts, split_parts
-from ..units.clustering import Memberships
-from ..units.edges import Edges
+from ..units.clustering import Clustering, Memberships
+from ..units.columns import read_prediction
+from ..units.edges import Edges, spread_thresholds
+from ..units.ids import ids
 from ..units.measuring import sampled_labels
-from ..units.reading import list_candidates
-from .by_threshold import choose_columns, read_clusters
+from ..units.reading import Named, Near, explain_repeats, list_candidates, pair_columns
 from .comparison import estimate_jointly
-from .domains.estimates import refuse_many
-from .domains.rows import FEWEST, effective_draws, intervals_table, tidy
+from .rows import FEWEST, effective_draws, intervals_table, refuse_many, tidy
 
 CERTIFIED_FROM = 30.0
 """Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""
@@ -135,15 +130,11 @@ class Curve(Pictured):
         thresholds in between as well. The band of precision covers the listed thresholds only.
         """
         check_level(level)
-        places = range(len(self.metrics)) if metric is None else [self._locate(metric)]
-        tables = []
-        for place in places:
-            every = [range(len(self.samples))]
-            shown = intervals_table(self._take(place), level, kind, self._few(place), every)
-            shown = shown.rename_axis("metric").reset_index()
-            shown.insert(1, "threshold", self.thresholds)
-            shown.insert(list(shown.columns).index("upper") + 1, "n_eff", self.effective[:, place])
-            tables.append(shown)
+        every, tables = [range(len(self.samples))], []
+        for place in range(len(self.metrics)) if metric is None else [self._locate(metric)]:
+            fit, few, n_eff = self._take(place), self._few(place), self.effective[:, place]
+            rows = {"metric": fit.names, "threshold": self.thresholds}
+            tables.append(intervals_table(rows, fit, level, kind, few, every, n_eff, before="level"))
         return tidy(pd.concat(tables))
 
     def best(self, metric: Metric | str = pairwise_f1, level: float = 0.95) -> pd.DataFrame:
@@ -164,9 +155,8 @@ class Curve(Pictured):
         if known.any():
             part = part.part(np.flatnonzero(known).tolist())
             cov = part.cov + np.diag(part.unseen.spread_pseudo_draws(DEFAULT.mass))
-            share, support = part.unseen.unreached_share, np.array(part.support)
-            parts = measure_parts(part.estimate, share, support)
-            arms = split_parts(share, parts)
+            share = part.unseen.unreached_share
+            arms = split_parts(share, measure_parts(part.estimate, share, np.array(part.support)))
             stays[known] = _keep_best(part.estimate, cov, level, self._census, *arms)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
@@ -179,9 +169,10 @@ class Curve(Pictured):
         effective draws enough to certify, were they all without an error, which does not depend on whether
         links are right. The certificate thus suits metrics that fall with the threshold, as precision does.
         """
-        place, part = self._locate(metric), self._take(self._locate(metric))
-        if self.metrics[place].support != (0.0, 1.0):
-            raise DataError(f"certificates are of shares, and {self.metrics[place].name} is none")
+        place = self._locate(metric)
+        part, name = self._take(place), self.metrics[place].name
+        if part.support[0] != (0.0, 1.0):
+            raise DataError(f"certificates are of shares, and {name} is none")
         least = number(least, "what is certified", lambda x: 0 < x < 1, "lie between 0 and 1")
         level = number(level, "level of a certificate", lambda x: 0.5 < x < 1, "lie between 0.5 and 1")
         kind = CAUTIOUS if part.values is None else None
@@ -194,10 +185,10 @@ class Curve(Pictured):
         if begin <= passed < len(x) and np.isfinite(lower[passed]):
             n, gap = len(self.samples[0]), x[passed] - least
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
-        at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
+        at = [*self.thresholds.tolist(), None]
         if passed > begin:
-            best = at[passed - 1], limit[passed - 1], at[passed]
-            return Certificate(name, least, level, *best, draws)
+            best = at[passed - 1], float(lower[passed - 1])
+            return Certificate(name, least, level, *best, at[passed], draws)
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
         return Certificate(name, least, level, None, None, at[passed], draws, *skipped)
@@ -220,19 +211,15 @@ class Curve(Pictured):
         effective = self.effective[:, place]
         more = np.fmax.accumulate(effective[::-1])[::-1] > effective
         few = describe_few(effective, self.samples[0])
-        return [
-            f"{why}: looser thresholds have more" if why and later else why
-            for why, later in zip(few, more.tolist(), strict=True)
-        ]
+        said = ": looser thresholds have more"
+        return [why + said * bool(why and later) for why, later in zip(few, more.tolist(), strict=True)]
 
 
 def describe_few(effective: FloatArray, sample: Sample) -> list[str]:
     """Return why estimates have no interval, from their effective draws; "" for those that have one."""
     few = (effective < FEWEST) & (not sample.expansion.census)
-    return [
-        f"{n:.3g} effective draws are fewer than {FEWEST:g}" if refused else ""
-        for n, refused in zip(effective.tolist(), few, strict=True)
-    ]
+    said = [f"{n:.3g} effective draws are fewer than {FEWEST:g}" for n in effective.tolist()]
+    return [why * bool(refused) for why, refused in zip(said, few, strict=True)]
 
 
 def _count_needed(least: float, level: float) -> float:
@@ -342,15 +329,14 @@ def thresholds(
     design = need_labels_and_design(labels, design, "thresholds(edges, labels, design)")
     metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels, records)
-    columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)
-    table = (
-        None if columns or isinstance(edges, Mapping) else Edges.of(load_edges(edges, score), records, score)
-    )
-    if table is None:
-        asked = columns or edges
-        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in asked]
+    columns, table = {} if isinstance(edges, Mapping) else choose_columns(edges, at), None
+    if columns or isinstance(edges, Mapping):
+        values = [
+            number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in columns or edges
+        ]
         levels = np.sort(values)[::-1]
     else:
+        table = Edges.of(load_edges(edges, score), records, score)
         levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
     # with one that every sample defines, so that 0/0 in others ends no curve
@@ -400,3 +386,51 @@ def find_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
         return np.inf
+
+
+def choose_columns(source: Any, at: Any) -> dict[float, Any]:
+    """Return the column of clusters at each threshold; none if the rows of a table are edges."""
+    if isinstance(at, Mapping):
+        return dict(at)
+    if lies_elsewhere(source):
+        with opened([source], DuckDB()) as (table,):
+            columns = table.columns()
+    else:
+        columns = list(to_frame(source).columns) if is_table(source) else []
+    # both ends of an edge may be called id_1 and id_2
+    if any(pair.stem in ("", *NAMES["record"]) for pair in pair_columns(columns)):
+        return {}
+    found = find_thresholds(columns)
+    if not found:
+        return {}
+    if isinstance(at, str) or not isinstance(at, Iterable):
+        return {t: found[t] for t in spread_thresholds(np.sort([*found]), at).tolist()}
+    if unknown := [threshold for threshold in at if threshold not in found]:
+        raise DataError(f"no column has clusters at {head(unknown)}; there are {head(sorted(found), 20)}")
+    return {threshold: found[threshold] for threshold in at}
+
+
+def read_clusters(
+    source: Any, labels: Clustering, record: Any, columns: Mapping[float, Any]
+) -> dict[float, Any]:
+    """Return the clusters at each threshold, or what a scan counts of them, where the table lies."""
+    if not (record is None or isinstance(record, str)):
+        raise DataError("a table of clusters has a row for each record: leave out the list of all records")
+    if lies_elsewhere(source):
+        of_threshold = {str(threshold): column for threshold, column in columns.items()}
+        units = scan(dict.fromkeys(of_threshold, source), labels, Columns(record, of_threshold))
+        return {threshold: units[str(threshold)] for threshold in columns}
+    table = to_frame(source)
+    refuse_names(list(columns.values()), list(table.columns), "the table of clusters")
+    rest = [c for c in table.columns if c not in set(columns.values())]
+    first = next(iter(columns.values()))
+    named = Named(record=record, cluster=first, links=False)
+    reading = read_prediction(table[[*rest, first]], named, Near({labels.records.name: labels.records}))
+    if reading.repeats:
+        raise explain_repeats(table[reading.ids[0]], table[first], reading.what)
+    # one index, so that labelled records are looked up in it once
+    records = ids(reading.key(), f"record ids of the {reading.what}")
+    return {
+        threshold: Clustering.of(pd.Series(table[column].array, records), f"prediction at {threshold:g}")
+        for threshold, column in columns.items()
+    }

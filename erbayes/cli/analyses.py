@@ -288,7 +288,7 @@ class Domains:
 
     def estimate(
         self, inputs: One, sample: eb.Sample, metrics: Metrics, **chosen: Any
-    ) -> eb.analysis.domains.estimates.ByDomain:
+    ) -> eb.analysis.domains.ByDomain:
         groups = self.groups(inputs, [sample.units])
         known = self.known(inputs, groups)
         return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links, **chosen)
@@ -299,7 +299,7 @@ class Domains:
         comparison: eb.analysis.comparison.Comparison,
         metrics: Metrics,
         chosen: Mapping[str, Any],
-    ) -> eb.analysis.domains.paired.ComparedByDomain:
+    ) -> eb.analysis.domains.ComparedByDomain:
         """Compare predictions by group, with an engine that is chosen."""
         groups = self.groups(inputs, [sample.units for sample in comparison.samples])
         known = self.known(inputs, groups)

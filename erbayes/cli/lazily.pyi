@@ -9,7 +9,6 @@ from .._internal import digits as digits
 from .._internal import files as files
 from .._internal import outside_json as outside_json
 from .._internal import tables as tables
-from ..analysis import by_threshold as tables_of_clusters
 from ..analysis import impact as impacts
 from ..analysis import sensitivity as sensitivity
 from ..analysis import thresholds as curves
@@ -56,5 +55,4 @@ __all__ = [
     "scored_edges",
     "sheets",
     "sources",
-    "tables_of_clusters",
 ]

@@ -34,7 +34,6 @@ from .lazily import (
     returned_answers,
     scored_edges,
     stopping,
-    tables_of_clusters,
 )
 from .options import (
     argument,
@@ -99,7 +98,7 @@ class EdgeTable:
 
     def clusters(self, at: Any) -> dict[str, Any]:
         """Return arguments of `erbayes.thresholds` for a table of clusters; none for edges."""
-        source, columns = self.source, tables_of_clusters.choose_columns(self.source, at)
+        source, columns = self.source, curves.choose_columns(self.source, at)
         if not columns:
             return {}
         if self.records is not None:

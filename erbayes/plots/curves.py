@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
+from ..analysis.pairs import LabelledPairs, ScoredEdges
 from ..analysis.planning import Forecast
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve

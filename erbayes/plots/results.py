@@ -11,8 +11,7 @@ import pandas as pd
 from .._internal import digits
 from .._internal.errors import DataError, need_object
 from ..analysis.comparison import Comparison
-from ..analysis.domains.estimates import ByDomain
-from ..analysis.domains.paired import ComparedByDomain
+from ..analysis.domains import ByDomain, ComparedByDomain
 from ..analysis.impact import Impact
 from ..design.sample import Sample
 from ..engine import diagnostics

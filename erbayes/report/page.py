@@ -24,7 +24,7 @@ import pandas as pd
 from .._internal.arrays import generator
 from .._internal.errors import Alarm, DataError, Grade, Sentence, grade_of, import_extra, need
 from .._internal.tables import refuse_names
-from ..analysis.domains.estimates import ByDomain
+from ..analysis.domains import ByDomain
 from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
 from ..analysis.stages import Stages

@@ -14,7 +14,7 @@ import pandas as pd
 from .. import plots
 from .._internal import digits
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, import_extra
-from ..analysis.domains.estimates import ByDomain
+from ..analysis.domains import ByDomain
 from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
 from ..analysis.stages import Stages

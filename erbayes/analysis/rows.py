@@ -5,23 +5,25 @@ The metric of a domain has the formula of the metric, of totals that count in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError
-from ...design.draws import kish
-from ...design.sample import Sample
-from ...engine.fitted import columns_of, fit_sample
-from ...metrics.columns import Between, Column, Domain, InDomain, Known, Links
-from ...metrics.definitions import Metric, Value, coefficients_of_size
-from ...metrics.estimates import EMPTY, Estimates
-from ...metrics.intervals import Kind, simultaneous_level
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError
+from ..design.draws import kish
+from ..design.sample import Sample
+from ..engine.fitted import columns_of, fit_sample
+from ..metrics.columns import Between, Column, Domain, InDomain, Known, Links
+from ..metrics.definitions import Metric, Value, coefficients_of_size
+from ..metrics.estimates import EMPTY, Estimates
+from ..metrics.intervals import Kind, simultaneous_level
+from ..metrics.unseen import map_components
 
 Place = Domain | tuple[Domain, ...]
 """A domain, or groups whose links with each other count."""
@@ -61,8 +63,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     def counted(column: Column) -> Column:
         return _restrict_column(column, domain, links)
 
-    formula, columns = metric.formula, list[Column | Known]()
-    scaled = []
+    formula, columns, scaled = metric.formula, list[Column | Known](), list[int]()
     for i, column in enumerate(metric.columns):
         if not isinstance(column, Known):
             columns.append(counted(column))
@@ -117,6 +118,8 @@ def name_place(domain: Place) -> str:
     return " with ".join(map(str, domain)) if len(domain) == 2 else f"across {domain[0].variable}"
 
 
+LARGEST = 4000
+"""Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.
 
@@ -165,6 +168,46 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = Fa
     return found
 
 
+def estimate_without_links(found: Estimates, sample: Sample, metrics: Sequence[Metric]) -> Estimates:
+    """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
+    # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
+    unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
+    if not unlinked.any():
+        return found
+    effective, draws = (effective_draws(sample, metrics, unseen) for unseen in (False, True))
+    unseen = replace(
+        found.unseen,
+        effective=np.where(unlinked, draws, found.unseen.effective),
+        reach=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.unseen.reach),
+    )
+    return replace(found, df=np.where(unlinked, np.maximum(effective - 1, 1), found.df), unseen=unseen)
+
+
+def expand_result(
+    result: Estimates, places: IntArray, metrics: Sequence[Metric], reasons: Sequence[str]
+) -> Estimates:
+    """Return a result of the metrics at `places` as one of all, with NaN and its reason for the others."""
+    if len(places) == len(metrics):
+        return result
+
+    def fill(axes: Sequence[int], x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple(x[np.searchsorted(places, i)] if i in places else x[0] for i in range(len(metrics)))
+        for axis in axes:
+            full = np.full((len(metrics), *np.delete(x.shape, axis)), np.nan)
+            full[places] = np.moveaxis(x, axis, 0)
+            x = np.moveaxis(full, 0, axis)
+        return x
+
+    names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
+    if result.values is not None:
+        return map_components(fill, result, names=names, support=support)
+    undefined = np.array(reasons, dtype=object)
+    undefined[places] = result.undefined
+    fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
+    return map_components(fill, result, **fixed)
+
+
 def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
 
@@ -183,31 +226,46 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
 
 
 def intervals_table(
+    rows: Mapping[str, Any],
     fit: Estimates,
     level: float,
     kind: Kind | None,
     few: Sequence[str],
     families: Sequence[Sequence[int]] = (),
+    n_eff: FloatArray | None = None,
+    before: str = "lower",
 ) -> pd.DataFrame:
-    """Return the table of a result, without intervals of `few` rows; those of a family are simultaneous."""
-    table = fit.table(level, kind)
+    """Return the table of a result after columns `rows`, without intervals of rows that are `few`.
+
+    Intervals of a family are simultaneous. `n_eff`: the effective draws of each row, if they are shown, and
+    `before` which column.
+    """
+    table = fit.table(level, kind).reset_index(drop=True)
     refused = np.array([bool(why) for why in few], dtype=bool)
     bounds = table[["lower", "upper"]].to_numpy(copy=True)
     for family in families:
-        at = [i for i in family if not refused[i]]
-        if at:
+        if at := [i for i in family if not refused[i]]:
             part = fit.part(at)
             bounds[at] = part.interval(simultaneous_level(part, level), kind)
     bounds[refused] = np.nan
     if "worst" in table:
         table.loc[refused, ["worst", "best"]] = np.nan
     reasons = table["reason"] if "reason" in table else [""] * len(few)
-    return table.assign(
-        lower=bounds[:, 0],
-        upper=bounds[:, 1],
-        kind=np.where(refused, "none", table["kind"]),
-        reason=[why or reason for why, reason in zip(few, reasons, strict=True)],
-    )
+    table[["lower", "upper"]] = bounds
+    table["kind"] = np.where(refused, "none", table["kind"])
+    table["reason"] = [why or reason for why, reason in zip(few, reasons, strict=True)]
+    if n_eff is not None:
+        table.insert(list(table.columns).index(before), "n_eff", n_eff)
+    return pd.concat([pd.DataFrame(rows), table], axis=1)
+
+
+def refuse_many(what: str, number: int, metrics: int, instead: str) -> None:
+    """Refuse more estimates than have a joint covariance in memory."""
+    if number * metrics > LARGEST:
+        raise DataError(
+            f"{what} x {metrics} metrics are more than {LARGEST:,} estimates with their covariances: name "
+            f"fewer metrics, or {instead}"
+        )
 
 
 def tidy(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,8 @@
-"""Estimates from labelled pairs: precision of links and recall of candidate pairs at each threshold.
+"""Labelled pairs of records: what they say about a matcher, and what they cannot say.
+
+Pairs are drawn by bands of the height at which two records join. One labelled sample then serves every
+threshold. It gives the precision of links, and the recall *among candidate pairs*, since no pair shows what
+blocking left out.
 
 Pairs that were drawn by bands of *edges*, as labelling tools do, estimate another share: that of right scored
 edges. One wrong edge between two large clusters makes many wrong links, and its label counts once. Both kinds
@@ -9,15 +13,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, FloatArray, IntArray, label_components
-from ..._internal.errors import (
+from .._internal.arrays import FloatArray, IntArray, label_components
+from .._internal.errors import (
     PACKAGE,
     Alarm,
     DataError,
@@ -25,27 +30,32 @@ from ..._internal.errors import (
     NotIdentified,
     Remedy,
     Sentence,
-    head,
     number,
+    whole,
 )
-from ..._internal.tables import NO, UNSURE, YES, need_table, refuse_names
-from ...engine.bounded_means import betting_in_strata
-from ...labels.drawing.stopping import Check, Verdict
-from ...metrics.columns import PREDICTED_LINKS
-from ...metrics.definitions import pairwise_precision
-from ...metrics.intervals import check_level
-from ...metrics.sentences import say_undecided
-from ...metrics.tables import Pictured, reason_column
-from ...units.edges import Edges, sweep
-from ...units.ids import ids, look_up
-from ..thresholds import load_edges
-from .limits import FEWEST, NONE, Estimate, PairStrata, estimate_precision, estimate_recall
-
-FEWEST_RIGHT = 5
-"""Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
-than half of all right pairs, an alarm says so. With 300 pairs of RLdata10000 and a clerk who errs in 5 %,
-they did in 97 of 100 samples with bands down to the least score (a single answer in 17), and in none of 50
-with bands down to -3."""
+from ..labels.drawing.stopping import Check, Verdict
+from ..metrics.columns import PREDICTED_LINKS
+from ..metrics.definitions import pairwise_precision
+from ..metrics.intervals import check_level
+from ..metrics.sentences import say_undecided
+from ..metrics.tables import Pictured, reason_column
+from ..units.edges import Edges, ThresholdClusters, sweep
+from ..units.units import KnownTotals
+from .pair_strata import (
+    FEWEST,
+    FEWEST_RIGHT,
+    NONE,
+    Estimate,
+    PairStrata,
+    bet,
+    estimate_precision,
+    estimate_recall,
+    explain_open,
+    explain_strata,
+    make_keys,
+    read_pairs,
+)
+from .thresholds import load_edges
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -88,7 +98,7 @@ class _Judged(Pictured):
         rows, split = list[tuple[Any, ...]](), self._split(thresholds)
         for which, share in enumerate((estimate_precision, estimate_recall)):
             for threshold, strata in split:
-                why = _explain(strata, recall=bool(which))
+                why = explain_strata(strata, recall=bool(which))
                 found = NONE if why else share(strata, level)
                 cases = [strata.decide(right, which * (1 - right)) for right in (0.0, 1.0)]
                 worst, best = (NONE if why else share(case, level) for case in cases)
@@ -123,11 +133,11 @@ class _Judged(Pictured):
         least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
         check_level(level)
         ((_, strata),) = self._split([threshold])
-        if missing := _explain(strata, recall=False):
+        if missing := explain_strata(strata, recall=False):
             raise NotIdentified(f"{self.names[0]} at {threshold:g}: {missing}")
-        ends = np.array([_bet(strata, right, least, level)[end] for end, right in enumerate((0.0, 1.0))])
+        ends = np.array([bet(strata, right, least, level)[end] for end, right in enumerate((0.0, 1.0))])
         verdict = Verdict.HOLDS if ends[0] >= least else Verdict.FAILS if ends[1] < least else Verdict.OPEN
-        reason = _explain_open(strata, least, level) if verdict is Verdict.OPEN else ""
+        reason = explain_open(strata, least, level) if verdict is Verdict.OPEN else ""
         return Check(
             metrics=(replace(pairwise_precision, name=self.names[0]),),
             minimum=np.array([least]),
@@ -336,114 +346,142 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     return ScoredEdges.of(edges, answers, records, score)
 
 
-def _bet(strata: PairStrata, right: FloatArray | float, least: float, level: float) -> FloatArray:
-    """Return exact ends of the share above the threshold, (2,), if a share of undecided pairs is right."""
-    above, strata = strata.above, strata.decide(right, right)
-    n, y = (np.rint(x[above]).astype(np.int64) for x in (strata.labelled, strata.right))
-    answers = np.concatenate([np.arange(k) < of for k, of in zip(n, y, strict=True)])
-    return betting_in_strata(answers, np.repeat(strata.pairs[above] / n, n), least, level)
+def draw_pairs(
+    edges: Any,
+    n: int,
+    *,
+    records: Any = None,
+    seed: int,
+    threshold: float | None = None,
+    bands: int | Iterable[float] = 8,
+    score: str | None = None,
+) -> pd.DataFrame:
+    """Draw pairs to label, uniformly without replacement in each band of height.
+
+    The height of a pair is the strictest threshold at which both records are in one cluster, through other
+    records if need be. Bands are about equally many edges, and each has the same number of drawn pairs, or
+    all of its pairs if it has fewer.
+
+    Parameters
+    ----------
+    edges, records, score
+        As in `erbayes.thresholds`.
+    n : int
+        Number of pairs, two per band or more.
+    seed : int
+        The same seed draws the same pairs again.
+    threshold : float, optional
+        The threshold of interest, at which a band ends. Half of the bands are above it.
+    bands : int or sequence of float
+        The number of bands, or the thresholds at which they end. Pairs that join below the loosest of them
+        are no candidates; by default that is the least score.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair, in random order, with columns left, right, band (the threshold at which its band
+        ends), pairs (their number in the band) and same, which is empty. Answers go there: y, n, or ? if
+        undecided.
+
+    Raises
+    ------
+    DataError
+        If edges, records or thresholds cannot be used, or if there are fewer than two pairs per band.
+
+    Examples
+    --------
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2]).drop(columns="same")
+      left right  band  pairs
+    0    d     e   2.0      3
+    1    a     b   9.0      1
+    2    b     c   2.0      3
+    3    a     c   2.0      3
+    """
+    table = Edges.of(load_edges(edges, score), records, score)
+    floors = _choose_floors(table, threshold, bands)
+    n, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
+    records = np.arange(len(table.records))
+    known = KnownTotals(np.ones(1), np.array([float(len(records))]))
+    apart = ThresholdClusters(records, np.ones_like(records), known, records)
+    levels = [apart, *sweep(table, floors, records)]
+    merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
+    # a threshold that joins no records ends no band
+    at = [b for b, new in enumerate(merged) if new.any()]
+    pairs = np.array([merged[b].sum() for b in at])
+    drawn = [
+        _draw_band(levels[b].cluster, levels[b + 1].cluster, merged[b], k, rng)
+        for b, k in zip(at, _allocate(pairs, n).tolist(), strict=True)
+    ]
+    count = [len(left) for left, _ in drawn]
+    left, right = (table.records[np.concatenate(ends)] for ends in zip(*drawn, strict=True))
+    band, size = (np.repeat(values, count) for values in (floors[at], pairs))
+    table_of_pairs = pd.DataFrame({"left": left, "right": right, "band": band, "pairs": size, "same": ""})
+    # annotators who see a band after the other would learn what to answer
+    return table_of_pairs.iloc[rng.permutation(len(table_of_pairs))].reset_index(drop=True)
 
 
-def _explain_open(strata: PairStrata, least: float, level: float) -> str:
-    """Return why a check is open: for want of answers, or of decisions, of which some would do."""
-    unknown = np.where(strata.above, strata.undecided, 0.0)
-    if not unknown.any() or _bet(strata, 1.0, least, level)[0] < least:
-        return f"{strata.labelled[strata.above].sum():,.0f} labelled pairs do not decide"
-    # those of the largest bands are decided last, so that as many always are enough
-    weight = strata.pairs / (strata.labelled + strata.undecided)
-    order = np.argsort(weight, kind="stable")
-
-    def holds(number: int) -> bool:
-        before = unknown[order].cumsum() - unknown[order]
-        right = np.empty(len(order))
-        right[order] = np.clip(number - before, 0, unknown[order]) / np.maximum(unknown[order], 1)
-        return bool(_bet(strata, right, least, level)[0] >= least)
-
-    total = int(unknown.sum())
-    needed = bisect_left(range(total), True, key=holds)
-    return f"{total:,} undecided pairs decide: it holds if {needed:,} of them are right"
+def _choose_floors(edges: Edges, threshold: float | None, bands: Any) -> FloatArray:
+    """Return thresholds at which bands end, from the strictest to the loosest."""
+    if not isinstance(bands, int | np.integer):
+        return edges.thresholds([*bands, *([] if threshold is None else [threshold])])
+    if threshold is None:
+        shares = np.arange(whole(bands, "number of bands")) / int(bands)
+        return edges.thresholds(np.quantile(edges.score, shares, method="lower"))
+    half = whole(bands, "number of bands, half of which are above the threshold,", 2) // 2
+    (least,) = edges.thresholds([threshold])
+    above, below = edges.score[edges.score >= least], edges.score[edges.score < least]
+    floors = [least, *np.quantile(above, np.arange(1, half) / half, method="lower")]
+    if len(below):
+        floors += np.quantile(
+            below, np.arange(int(bands) - half) / (int(bands) - half), method="lower"
+        ).tolist()
+    return edges.thresholds(floors)
 
 
-def _explain(strata: PairStrata, recall: bool) -> str:
-    """Return why strata identify no precision above the threshold, or no recall, or ""."""
-    few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | recall]
-    if not strata.above.any():
-        return "no pair is joined there"
-    if few.any():
-        return (
-            f"{few.sum()} of {len(few)} bands and parts of bands have fewer than {FEWEST} labelled pairs: "
-            "choose a threshold at which a band ends, or draw pairs for this one"
+def _count_new_pairs(before: ThresholdClusters, after: ThresholdClusters) -> IntArray:
+    """Return the pairs that each cluster joins which smaller ones inside it had apart, (clusters,)."""
+    # floats are exact below 2⁵³, and no file has as many pairs
+    apart = np.bincount(after.cluster[before.roots], before.sizes.astype(float) ** 2, len(after.sizes))
+    return (after.sizes**2 - apart.astype(np.int64)) // 2
+
+
+def _allocate(pairs: IntArray, n: int) -> IntArray:
+    """Return equal numbers of draws of the bands, (B,), except for bands with fewer pairs."""
+    if n < FEWEST * len(pairs):
+        raise DataError(
+            f"{n} pairs in {len(pairs)} bands are fewer than {FEWEST} each: draw {FEWEST * len(pairs)} or "
+            "more, or name fewer bands, such as bands=4"
         )
-    right = int(strata.right.sum())
-    if not recall or right >= FEWEST_RIGHT or (right > 0 and not strata.unseen.any()):
-        return ""
-    return f"{right} right answers are fewer than {FEWEST_RIGHT}"
+    count = np.zeros(len(pairs), dtype=np.int64)
+    for done, band in enumerate(np.argsort(pairs, kind="stable")):
+        count[band] = min(pairs[band], (n - count.sum()) // (len(pairs) - done))
+    return count
 
 
-SPLINK = {"unique_id_l": "left", "unique_id_r": "right", "clerical_match_score": "same"}
-"""Columns of Splink's tables of labels, by our names."""
-NO_BANDS = (
-    "answers have no column 'band': pairs chosen by hand or by active learning are not representative, and "
-    "no weight makes them so; draw pairs by erbayes.pairs.draw_pairs or, if these were drawn uniformly in "
-    "bands, name for each the threshold at which its band ends"
-)
+def _draw_band(
+    before: IntArray, after: IntArray, new: IntArray, n: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return both records of n distinct pairs of a band, (n,) each, every set of n pairs being as likely."""
+    total = np.cumsum(new)
+    rank = rng.choice(int(total[-1]), n, replace=False)
+    cluster = np.searchsorted(total, rank, side="right")
+    rank -= total[cluster] - new[cluster]
+    # only clusters with a drawn pair are put in order, so that a draw costs a look at each record
+    chosen = np.unique(cluster)
+    record = np.flatnonzero(np.isin(after, chosen))
+    record = record[np.lexsort((before[record], after[record]))]
+    # each record makes a pair with those of its cluster that stand behind its old cluster
+    end, old_end = _end_runs(after[record]), _end_runs(before[record])
+    last = np.cumsum(end - old_end)
+    start = np.cumsum(new[chosen]) - new[chosen]
+    place = start[np.searchsorted(chosen, cluster)] + rank
+    one = np.searchsorted(last, place, side="right")
+    other = end[one] - (last[one] - place)
+    return record[one], record[other]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairAnswers:
-    """Labelled pairs: `left`, `right`, positions of both records; `band`, the threshold at which the band of
-    each ends; `pairs`, how many its band has, 0 if the table does not say; `same`, 1, 0, or NaN. All (n,)."""
-
-    table: pd.DataFrame
-    left: IntArray
-    right: IntArray
-    band: FloatArray
-    pairs: FloatArray
-    same: FloatArray
-
-    def refuse(self, wrong: BoolArray, said: str) -> None:
-        """Refuse pairs with what is said of them."""
-        if wrong.any():
-            first = self.table.loc[wrong, ["left", "right"]].iloc[0].tolist()
-            raise DataError(
-                f"{wrong.sum():,} of {len(wrong):,} labelled pairs, such as {head(first)}, {said}"
-            )
-
-
-def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
-    """Return the pairs of a table with columns left, right, band and same, or raise DataError."""
-    table = need_table(answers, "answers: expected a DataFrame or an Arrow table").reset_index(drop=True)
-    table = table.rename(columns={theirs: own for theirs, own in SPLINK.items() if own not in table})
-    if "band" not in table:
-        raise DataError(NO_BANDS)
-    refuse_names(["left", "right", "same"], list(table.columns), "the table of answers")
-    if not len(table):
-        raise DataError("the table of answers has no row")
-    sides = [ids(table[side], f"column {side!r} of the answers") for side in ("left", "right")]
-    left, right = (look_up(edges.records, side, of="edges") for side in sides)
-    try:
-        # Python reads a number to the last digit, so that it equals the one that was written
-        band = np.array([float(x) for x in table["band"]], dtype=edges.score.dtype)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"bands are thresholds, not such as {head(table['band'])}") from error
-    counts = table.get("pairs", pd.Series(0.0, table.index))
-    pairs = pd.to_numeric(counts, errors="coerce").fillna(-1).to_numpy(dtype=float)
-    given = table["same"].astype(object).where(table["same"].notna(), "")
-    words = given.map(lambda x: str(x).strip().lower().removesuffix(".0"))
-    same = np.select([words.isin(YES), words.isin(NO)], [1.0, 0.0], np.nan)
-    read = PairAnswers(table, left, right, band, pairs, same)
-    read.refuse((left < 0) | (right < 0), "have a record that is not among all records")
-    read.refuse(left == right, "are of a record with itself")
-    twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated().to_numpy()
-    read.refuse(twice, "are there twice, perhaps reversed")
-    said = "have no answer (write ? if nobody can tell, and leave out the last rows if nobody got to them)"
-    read.refuse((words == "").to_numpy(), said)
-    strange = ~words.isin(YES | NO | UNSURE).to_numpy()
-    read.refuse(strange, f"have answers such as {head(given[strange].tolist())} and not y, n or ?")
-    return read
-
-
-def make_keys(left: IntArray, right: IntArray, N: int) -> IntArray:
-    """Return a number for each unordered pair of positions, (n,)."""
-    low, high = np.minimum(left, right).astype(np.int64), np.maximum(left, right)
-    return np.asarray(low * N + high)
+def _end_runs(codes: IntArray) -> IntArray:
+    """Return the end of the run of equal codes that each position is in, (n,)."""
+    ends = np.flatnonzero(np.append(codes[1:] != codes[:-1], True)) + 1
+    return np.repeat(ends, np.diff(ends, prepend=0))

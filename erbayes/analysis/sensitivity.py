@@ -1,40 +1,43 @@
-"""Any answer of the package under errors of labels, by multiple imputation of the true labels.
+"""Sensitivity to errors of labels: intervals that allow for them, grids of rates, and tipping points.
 
-Sources: Rubin (1987), Multiple Imputation for Nonresponse in Surveys. Barnard and Rubin (1999), Biometrika
-86, 948-955 (degrees of freedom).
+Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray, Seed, draw_seed, generator
-from ..._internal.errors import (
+from .._internal.arrays import FloatArray, Seed, draw_seed, generator
+from .._internal.errors import (
     PACKAGE,
     Alarm,
     DataError,
     Grade,
     NotIdentified,
     Sentence,
+    need,
     need_object,
     number,
     whole,
 )
-from ...design.changes import find_responding, set_odds
-from ...labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
-from ...labels.annotators.decisions import Decisions, class_additions, impute
-from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
-from ...large.sources import lies_elsewhere
-from ...metrics.estimates import Estimates, measure_distances
-from ...metrics.sentences import choose_quoted
-from ...metrics.tables import Pictured
-from ...metrics.unseen import UNSETTLED, Moves, Unseen, compute_t_quantiles, map_components
+from .._internal.progress import show_progress
+from ..design.changes import find_responding, set_odds
+from ..labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
+from ..labels.annotators.decisions import Decisions, class_additions, impute
+from ..labels.drawing.stopping import Check
+from ..large.sources import lies_elsewhere
+from ..metrics.definitions import Metric, resolve_metric
+from ..metrics.estimates import Estimates
+from ..metrics.sentences import choose_quoted
+from ..metrics.tables import Pictured
+from .pooling import pool
 
 SPURIOUS = 0.2
 """Share of the stated additions for which labels have no piece, from which an alarm is raised."""
@@ -44,6 +47,12 @@ FIRST, FURTHER, LAST = 40, 20, 200
 """Imputations that are made at first, in each step after that, and at most."""
 PRECISE = 1 / 40
 """Monte Carlo error of an end, in widths of its interval, at which imputations are enough."""
+FARTHEST = 3.0
+"""Multiple of rates up to which a tipping point is looked for."""
+TRIES = 20
+"""Answers by which it is found at most; about six are enough."""
+NEAR = 0.25
+"""Distance from a tipping point, in shares of it, over which the slope of its error is measured."""
 PHRASES = {
     "removed": ("strike out {} of the true records that they see", "strike out nothing"),
     "missed": ("miss {} of the other clusters with records of an entity", "miss nothing"),
@@ -312,116 +321,140 @@ def _warn_spurious(given: Decisions, w: float) -> None:
         warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
 
 
-def find_estimates(answer: Any) -> dict[str, Estimates]:
-    """Return the estimates in an answer, by the name of their field; "" if the answer is estimates itself."""
-    if isinstance(answer, Estimates):
-        return {"": answer}
-    parts = {f.name: getattr(answer, f.name) for f in fields(answer)} if is_dataclass(answer) else {}
-    return {name: part for name, part in parts.items() if isinstance(part, Estimates)}
+def grid(
+    found: WithErrors,
+    rates: pd.DataFrame,
+    *,
+    imputations: int = 20,
+    level: float = 0.95,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Estimate as if annotators had erred at stated rates, without priors.
 
+    Parameters
+    ----------
+    found : WithErrors
+        From `erbayes.with_errors`, with an answer that is estimates, as that of `erbayes.estimate`.
+    rates : DataFrame
+        A row per point, with columns as `Annotator` has them; rates that are not there are 0, and unsure 1.
+    imputations : int
+        Imputed labels at each point, 2 or more. All points have the same random numbers, so that differences
+        between them are no noise.
+    level : float in (0, 1)
 
-def pool(answers: Sequence[Any], plain: Any) -> tuple[Any, Any]:
-    """Pool answers from imputed labels, (M,): with the error of labels alone, and with that of draws too."""
-    if isinstance(plain, Check):
-        return _pool_checks(answers, plain)
-    found = [find_estimates(answer) for answer in answers]
-    pooled = {
-        name: _pool_estimates([_align(one[name], part.names) for one in found], part)
-        for name, part in find_estimates(plain).items()
-    }
-    if not pooled:
+    Returns
+    -------
+    DataFrame
+        A row per point and metric: the rates, the estimate, an interval for the error of drawing, and the
+        Monte Carlo standard error of its ends.
+
+    See Also
+    --------
+    erbayes.plots.draw_tipping : contours over two rates.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import erbayes as eb
+    >>> prediction, labels = {i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)}
+    >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
+    >>> nothing = eb.labels.Annotator()
+    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, nothing, imputations=2, rng=1)
+    >>> points = pd.DataFrame({"missed": [0.0, 0.2]})
+    >>> grid(found, points)[["missed", "metric", "estimate"]].round(2)
+       missed           metric  estimate
+    0     0.0  pairwise-recall      0.44
+    1     0.2  pairwise-recall      0.37
+    """
+    need(found, WithErrors, "a grid is of what with_errors returns")
+    need(rates, pd.DataFrame, "rates are a DataFrame with columns such as missed and kept")
+    if not isinstance(found.random, Estimates):
         raise DataError(
-            "answer returns what estimate, compare, by_domain, impact, thresholds or check return, not "
-            f"{type(plain).__name__}"
+            "a grid is of estimates: give with_errors an answer that returns them, such as "
+            "lambda labels, design: eb.compare(...).subtract('old', 'new')"
         )
-    if "" in pooled:
-        return pooled[""]
-    systematic, both = (replace(plain, **{name: two[i] for name, two in pooled.items()}) for i in (0, 1))
-    return systematic, both
+    rates, imputations = check_rates(rates.reset_index(drop=True)), whole(imputations, "imputations", 2)
+    parts: list[pd.DataFrame] = []
+    for at in show_progress(range(len(rates)), len(rates), "grid", progress):
+        point = rates.loc[[at] * imputations].reset_index(drop=True)
+        part = found.at(point, "a table of rates").table(level=level)
+        part = part.loc[part["error"] == "both", ["metric", "estimate", "lower", "upper", "mcse"]]
+        parts.append(pd.concat([point.head(len(part)), part.reset_index(drop=True)], axis=1))
+    return pd.concat(parts, ignore_index=True)
 
 
-def _align(result: Any, names: Sequence[str]) -> Any:
-    """Return the components with these names, refusing results without one of them."""
-    if result.names == tuple(names):
-        return result
-    if lost := [name for name in names if name not in result.names]:
-        raise DataError(
-            f"there is no {lost[0]!r} once errors of labels are undone: give the groups of all records"
-        )
-    return result.part([result.names.index(name) for name in names])
+def tipping(found: WithErrors, metric: Metric | str, under: float, *, progress: bool = True) -> pd.DataFrame:
+    """Find how many times as often annotators must err for an estimate to fall under a stated value.
+
+    Each rate is multiplied alone, the others as they were drawn, and then `all` of them. Imputations have the
+    random numbers of `found`, so that `found.times` of the tipping point of `all` has the value.
+
+    Parameters
+    ----------
+    found : WithErrors
+        As in `grid`.
+    metric : Metric or str
+        A metric of the answer, or the name of another component.
+    under : float
+        The stated value, in the unit of the metric.
+
+    Returns
+    -------
+    DataFrame
+        A row per rate, and one for all: the `tipping_point`, a multiple up to 3, and its Monte Carlo standard
+        error `mcse`. Both are NaN if three times the rate does not bring the metric under the value by two
+        errors, and 0 if it is under the value without errors of this kind.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import erbayes as eb
+    >>> prediction, labels = {i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)}
+    >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
+    >>> errors = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
+    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, errors, imputations=20, rng=1)
+    >>> tipping(found, "recall", 0.4).round(1)
+             tipping_point  mcse
+    rate
+    removed            NaN   NaN
+    missed             1.4   0.2
+    kept               NaN   NaN
+    added              NaN   NaN
+    all                1.4   0.2
+    """
+    number(under, "under", isfinite, "be a finite number")
+    need(found, WithErrors, "a tipping point is of what with_errors returns")
+    named = metric if metric in found.random.names else resolve_metric(metric).name
+    if named not in found.random.names:
+        raise DataError(f"{named} is not among {', '.join(found.random.names)}")
+    j = found.random.names.index(named)
+    least, most = found.random.support[j]
+    if not least <= under <= most:
+        raise DataError(f"under must be from {least:g} to {most:g}, as {named} is, not {under:g}")
+    points, kinds = {}, {name: [name] for name in RATES if found.rates[name].any()} | {"all": RATES}
+    for name in show_progress(kinds, len(kinds), "tipping points", progress):
+        points[name] = _find_root(found, j, under, kinds[name])
+    table = pd.DataFrame.from_dict(points, "index", columns=["tipping_point", "mcse"], dtype=float)
+    return table.reindex([*RATES, "all"]).rename_axis("rate")
 
 
-def _pool_estimates(results: Sequence[Any], plain: Estimates) -> tuple[Any, Any]:
-    """Pool estimates of one engine: moments by Rubin's rules, or all draws."""
-    if plain.values is None:
-        return _pool_moments(results, plain)
-    x = np.array([result.estimate for result in results])
-    draws = np.concatenate([result.flat for result in results])
-    centre, unseen = x.mean(axis=0), _keep_agreed(results[0].unseen, [r.unseen for r in results])
-    return (
-        Estimates.of_draws(plain.names, x[None], plain.support, centre),
-        Estimates.of_draws(plain.names, draws[None], plain.support, centre, unseen),
-    )
+def _find_root(found: WithErrors, j: int, under: float, names: list[str]) -> tuple[float, float]:
+    """Return the multiple of some rates at which component j falls under a value, and its error."""
 
+    def measure(factor: float) -> tuple[float, float]:
+        x = np.array([fit.estimate[j] for fit in found.run(multiply(found.rates, factor, names))])
+        return float(x.mean()) - under, float(x.std(ddof=1) / np.sqrt(len(x)))
 
-def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any]:
-    """Pool by Rubin's rules; variances within are at least those of the labels, if there is room for them."""
-
-    def average(axes: Sequence[int], *of_each: Any) -> Any:
-        return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
-
-    M, x = len(fits), np.array([fit.mean for fit in fits])
-    lost = np.isnan(x).sum(axis=0).tolist()
-    undefined = tuple(
-        why or (f"it has no estimate in {n} of {M} imputations of the labels" if n else "")
-        for why, n in zip(plain.undefined, lost, strict=True)
-    )
-    mean = map_components(average, *fits, undefined=undefined)
-    unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
-    between = (1 + 1 / M) * np.atleast_2d(np.cov(x, rowvar=False))
-    own, of_plain, of_labels = (np.diagonal(cov) for cov in (mean.cov, plain.cov, between))
-    room, before = (-measure_distances(at, plain.support).prod(axis=-1) for at in (mean.mean, plain.mean))
-    nearer = np.divide(room, before, out=np.ones_like(room), where=before > 0)
-    # a share with less than half of the room to the ends of its range cannot vary as much
-    of_plain = of_plain * np.minimum(2 * nearer, 1)
-    # D W̄ D + (1 + 1/M) B, for the covariance B of the means and D = diag √max(1, W_plain/W̄)
-    floor = np.sqrt(np.maximum(np.divide(of_plain, own, out=np.ones_like(own), where=own > 0), 1.0))
-    cov = mean.cov * np.outer(floor, floor) + between
-    # where imputations have no variance within, although labels have
-    np.fill_diagonal(cov, np.fmax(np.diagonal(cov), of_plain + of_labels))
-    total = np.diagonal(cov)
-    share = np.divide(of_labels, total, out=np.zeros_like(total), where=total > 0)
-    with np.errstate(divide="ignore"):
-        of_imputations = (M - 1) / share**2
-    observed = np.maximum((mean.df + 1) / (mean.df + 3) * mean.df * (1 - share), 1.0)
-    # Barnard and Rubin (1999), in a census too; without errors of labels imputations differ by rounding
-    df = np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + (share < 1) / observed), mean.df))
-    both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
-    df, moves = np.full(len(total), M - 1.0), Moves.none(len(total))
-    systematic = replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves)
-    return systematic, both
-
-
-def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:
-    """Return what is unseen of components, with ends that are certain only where all imputations agree."""
-    ends = np.array([one.certain for one in of_each])
-    return replace(unseen, certain=np.where((ends != ends[0]).any(axis=0), UNSETTLED, ends[0]))
-
-
-def _pool_checks(checks: Sequence[Check], plain: Check) -> tuple[Any, Any]:
-    """Pool intervals of checks by arms: √(δ² + t² (1 + 1/M) B), δ that of draws (Zou and Donner 2008)."""
-    M, x = len(checks), np.array([check.estimate for check in checks])
-    arms = np.mean([np.abs(check.interval - check.estimate[:, None]) for check in checks], axis=0)
-    arms = np.fmax(arms, np.abs(plain.interval - plain.estimate[:, None]))
-    t = compute_t_quantiles(np.array([M - 1.0]), np.array([(1 + plain.level) / 2]))
-    of_labels = (t * np.sqrt((1 + 1 / M) * x.var(axis=0, ddof=1)))[:, None]
-    centre, sides = x.mean(axis=0), np.array([-1.0, 1.0])
-    of_each = (of_labels, np.sqrt(arms**2 + of_labels**2))
-    same = np.all([np.isclose(check.interval, plain.interval).all(axis=1) for check in checks], axis=0)
-    kinds = tuple(
-        kind if agreed or kind != CERTAIN else ALLOWED
-        for kind, agreed in zip(plain.kinds, same.tolist(), strict=True)
-    )
-    plain = replace(plain, kinds=kinds)
-    systematic, both = (plain.allow(centre, centre[:, None] + arm * sides) for arm in of_each)
-    return systematic, both
+    low, (above, _), high, (below, error) = 0.0, measure(0.0), FARTHEST, measure(FARTHEST)
+    if above < 0:
+        return 0.0, np.nan
+    if below > -2 * error:
+        return np.nan, np.nan
+    for _ in range(TRIES):  # of false position
+        at = low + above * (high - low) / (above - below)
+        mean, error = measure(at)
+        if abs(mean) <= error / 10:
+            break
+        low, above, high, below = (low, above, at, mean) if mean < 0 else (at, mean, high, below)
+    fall = measure(at * (1 - NEAR))[0] - measure(at * (1 + NEAR))[0]
+    return at, error * 2 * NEAR * at / abs(fall)

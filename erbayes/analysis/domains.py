@@ -1,8 +1,17 @@
-"""Estimates of domains, and of the links between them."""
+"""Metrics by domain: of the records that have one value of a variable, jointly for all values.
+
+    by_domain(sample, country).table()
+
+Estimates of a domain use the complete sample, in which other records count 0. The number of draws that fall
+into the domain is random, and part of the variance. Weights of draws and sizes of units stay those of
+complete units. Links between domains and differences of predictions have the same rows.
+
+Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import Any, ClassVar
@@ -11,35 +20,38 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
-from ..._internal.arrays import FloatArray, IntArray, Seed
-from ..._internal.errors import DataError, Grade, Sentence, member, number
-from ...design.sample import Sample, need_sample
-from ...engine.contract import Engine
-from ...engine.diagnostics import compare_with_known, scale_to_records, warn_undecided
-from ...engine.fitted import fit_sample
-from ...engine.named import EngineLike, find_engine, run_engine
-from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
-from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
-from ...metrics.estimates import EMPTY, Estimates
-from ...metrics.intervals import Kind
-from ...metrics.tables import Pictured
-from ...metrics.unseen import map_components
-from ...units.clustering import Memberships
-from ...units.grouping import Grouping, Of
+from .._internal.arrays import FloatArray, Seed
+from .._internal.errors import DataError, Grade, Sentence, member, need, number
+from ..design.sample import Sample, need_sample
+from ..engine.contract import Engine, estimate_paired, need_paired
+from ..engine.diagnostics import compare_with_known, scale_to_records, warn_undecided
+from ..engine.differences import subtract
+from ..engine.fitted import fit_sample
+from ..engine.named import EngineLike, find_engine, run_engine
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
+from ..metrics.estimates import EMPTY, Estimates
+from ..metrics.intervals import Kind
+from ..metrics.tables import Pictured
+from ..units.clustering import Memberships
+from ..units.grouping import Grouping, Of
+from .comparison import Comparison
 from .rows import (
     FEWEST,
     Place,
     degrees,
     effective_draws,
+    estimate_without_links,
+    expand_result,
     few_draws,
     in_domain,
     intervals_table,
     name_place,
+    refuse_many,
     tidy,
 )
 
-LARGEST = 4000
-"""Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
+__all__ = ["by_domain", "by_pair", "compare_by_domain", "in_domain"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,19 +88,13 @@ class ByDomain(Pictured):
     def _locate_estimates(self, metric: int) -> list[int]:
         return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
-    def _explain_few_draws(self, effective: FloatArray) -> list[str]:
-        if self.sample.expansion.census:
-            return [""] * len(effective)
-        return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
-
     def result(self, metric: Metric | str) -> Estimates:
         """Return one metric of all domains, jointly, named by domain."""
         names = [m.name for m in self.metrics]
         wanted = metric if isinstance(metric, str) else metric.name
         if wanted not in names:
             raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
-        part = self.joint.part(self._locate_estimates(names.index(wanted)))
-        return replace(part, names=tuple(self.names))
+        return replace(self.joint.part(self._locate_estimates(names.index(wanted))), names=tuple(self.names))
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
@@ -97,16 +103,14 @@ class ByDomain(Pictured):
 
         A row with fewer effective draws than `fewest` has no interval, and its reason.
         """
+        rows = {
+            "domain": [name for name in self.names for _ in self.metrics],
+            "metric": [metric.name for metric in self.metrics] * len(self.domains),
+        }
         effective = self.effective.ravel()
+        few = self.settings.list_reasons(self.sample, effective)
         families = [self._locate_estimates(j) for j in range(len(self.metrics))] if simultaneous else []
-        shown = intervals_table(
-            self.joint, level, kind, self._explain_few_draws(effective), families
-        ).reset_index(drop=True)
-        names = np.array([m.name for m in self.metrics], dtype=object)
-        shown.insert(0, "domain", np.repeat(np.array(self.names, dtype=object), len(names)))
-        shown.insert(1, "metric", np.tile(names, len(self.domains)))
-        shown.insert(list(shown.columns).index("lower"), "n_eff", effective)
-        return tidy(shown)
+        return tidy(intervals_table(rows, self.joint, level, kind, few, families, effective))
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
@@ -127,16 +131,13 @@ class ByDomain(Pictured):
         simultaneous: bool,
     ) -> pd.DataFrame:
         """Return the second less the first domain of each pair."""
-        tables, (first, second) = [], np.transpose(pairs)
-        C = np.zeros((len(pairs), len(self.domains)))
-        C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
+        tables, (first, second), one = [], np.transpose(pairs), np.eye(len(self.domains))
         for j, metric in enumerate(self.metrics):
-            few = self._explain_few_draws(self.effective[np.array(pairs), j].min(axis=1))
+            few = self.settings.list_reasons(self.sample, self.effective[np.array(pairs), j].min(axis=1))
+            fit = self.result(metric).contrast(one[second] - one[first], names)
+            rows = {"difference": names, "metric": [metric.name] * len(names)}
             families = [range(len(pairs))] * simultaneous
-            found = intervals_table(self.result(metric).contrast(C, names), level, kind, few, families)
-            found = found.rename_axis("difference").reset_index()
-            found.insert(1, "metric", metric.name)
-            tables.append(found)
+            tables.append(intervals_table(rows, fit, level, kind, few, families))
         return tidy(pd.concat(tables))
 
     def against_rest(
@@ -153,19 +154,41 @@ class ByDomain(Pictured):
         )
 
     def balance(self) -> pd.DataFrame:
-        """Compare estimated with known predicted links of each domain (see `balance_domains`)."""
-        return balance_domains(self.sample, self._single, self.settings.links)
+        """Compare the estimated predicted links of each domain with their known number.
+
+        The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
+        clusters that have records of the domain, and its other estimates are unreliable too.
+        """
+        links = self.settings.links
+        per_record = scale_to_records(PREDICTED_LINKS)
+        fit = fit_sample(self.sample, [in_domain(per_record, d, links, known=True) for d in self._single])
+        totals, columns = fit.totals, [InDomain(PREDICTED_LINKS, d, links) for d in self._single]
+        at = [totals.names.index(column.name) for column in columns]
+        with np.errstate(invalid="ignore"):  # a domain without draws
+            df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
+        table = compare_with_known(fit.plain, [self.sample.units.total(column) for column in columns])
+        table.insert(2, "df", df)
+        return table.set_axis(pd.Index(list(map(str, self._single)), name="domain"))
 
     def alarms(self) -> list[Sentence]:
         """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
         sentences = warn_undecided(self.sample)
         if not self._single or self.sample.units.grouping(self.variable).predicted is None:
             return sentences
+        table = self.balance()
+        table = table[table["df"] + 1 >= self.settings.fewest]
+        # three standard errors for one domain, and a smaller chance of each of several (Bonferroni)
+        limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+        # sums of exact numbers differ by rounding
+        far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
         return sentences + [
-            Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
-            for alarm in domains_out_of_balance(
-                self.sample, self._single, self.settings.links, self.settings.fewest
+            Sentence(
+                f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
+                f"{row.se:,.0f}), the prediction holds {row.known:,.0f}; do not trust intervals of this "
+                "domain.",
+                Grade.FAULT,
             )
+            for domain, row in table[far].iterrows()
         ]
 
     @property
@@ -324,6 +347,10 @@ class Settings:
         if self.everyone:
             object.__setattr__(self, "fewest", 0.0)
 
+    def list_reasons(self, sample: Sample, effective: FloatArray) -> list[str]:
+        """Return why estimates with these effective draws have no interval; "" for those that have one."""
+        return ["" if sample.expansion.census else few_draws(n, self.fewest) for n in effective.tolist()]
+
     def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
         """Return the domains, or all of them as one place for links across them."""
         if self.links is not Links.ACROSS:
@@ -339,15 +366,6 @@ class Settings:
         refuse_many(f"{len(places):,} domains", len(places), len(self.metrics), "join values to classes")
         known = sample.units.grouping(self.variable).predicted is not None
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
-
-
-def refuse_many(what: str, number: int, metrics: int, instead: str) -> None:
-    """Refuse more estimates than have a joint covariance in memory."""
-    if number * metrics > LARGEST:
-        raise DataError(
-            f"{what} x {metrics} metrics are more than {LARGEST:,} estimates with their covariances: name "
-            f"fewer metrics, or {instead}"
-        )
 
 
 def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:
@@ -370,87 +388,118 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     asked = [metrics[i] for i in there]
     found = run_engine(settings.engine, sample, asked, settings.rng)
     if found.values is None and not settings.everyone:
-        found = _estimate_without_links(found, sample, asked)
+        found = estimate_without_links(found, sample, asked)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
-    joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
+    joint = expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
 
-def _estimate_without_links(found: Estimates, sample: Sample, metrics: Sequence[Metric]) -> Estimates:
-    """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
-    # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
-    unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
-    if not unlinked.any():
-        return found
-    effective, draws = (effective_draws(sample, metrics, unseen) for unseen in (False, True))
-    unseen = replace(
-        found.unseen,
-        effective=np.where(unlinked, draws, found.unseen.effective),
-        reach=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.unseen.reach),
-    )
-    return replace(found, df=np.where(unlinked, np.maximum(effective - 1, 1), found.df), unseen=unseen)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ComparedByDomain(Pictured):
+    """Differences of several predictions by domain.
 
-
-def _expand_result(
-    result: Estimates, places: IntArray, metrics: Sequence[Metric], reasons: Sequence[str]
-) -> Estimates:
-    """Return a result of the metrics at `places` as one of all, with NaN and its reason for the others."""
-    if len(places) == len(metrics):
-        return result
-
-    def fill(axes: Sequence[int], x: Any) -> Any:
-        if isinstance(x, tuple):
-            return tuple(x[np.searchsorted(places, i)] if i in places else x[0] for i in range(len(metrics)))
-        for axis in axes:
-            full = np.full((len(metrics), *np.delete(x.shape, axis)), np.nan)
-            full[places] = np.moveaxis(x, axis, 0)
-            x = np.moveaxis(full, 0, axis)
-        return x
-
-    names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
-    if result.values is not None:
-        return map_components(fill, result, names=names, support=support)
-    undefined = np.array(reasons, dtype=object)
-    undefined[places] = result.undefined
-    fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
-    return map_components(fill, result, **fixed)
-
-
-def balance_domains(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
-    """Compare the estimated predicted links of each domain with their known number.
-
-    The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
-    clusters that have records of the domain, and its other estimates are unreliable too.
+    `comparison`: of all records; `domains` (d,); `by_metric` (d x k): each metric of the first domain, then
+    of the second, and so on; `joint`: these of the first prediction, then of the second, and so on;
+    `samples`: with groups, of each prediction; `effective` (p, d, k): draws of each estimate.
     """
-    of_domains = [in_domain(scale_to_records(PREDICTED_LINKS), d, links, known=True) for d in domains]
-    fit = fit_sample(sample, of_domains)
-    totals = fit.totals
-    columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
-    at = [totals.names.index(column.name) for column in columns]
-    with np.errstate(invalid="ignore"):  # a domain without draws
-        df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
-    table = compare_with_known(fit.plain, [sample.units.total(c) for c in columns])
-    table.insert(2, "df", df)
-    return table.set_axis(pd.Index(list(map(str, domains)), name="domain"))
+
+    picture: ClassVar[str] = "by_domain"
+    comparison: Comparison
+    domains: tuple[Place, ...]
+    settings: Settings
+    by_metric: tuple[Metric, ...]
+    joint: Estimates
+    samples: tuple[Sample, ...]
+    effective: FloatArray
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics, (k,), as they are for all records."""
+        return self.settings.metrics
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
+        k, tables = len(self.metrics), []
+        names = [name_place(domain) for domain in self.domains]
+        repeated, overlaps = np.repeat(names, k).tolist(), self.comparison.overlaps
+        for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
+            moved = subtract(self.joint, self.samples, self.by_metric, [(i, j)], repeated, overlaps)
+            for at, metric in enumerate(self.metrics):
+                fewer = np.minimum(self.effective[i, :, at], self.effective[j, :, at])
+                few = self.settings.list_reasons(self.samples[0], fewer)
+                rows = {
+                    "difference": [f"{second} - {first}"] * len(names),
+                    "domain": names,
+                    "metric": [metric.name] * len(names),
+                }
+                families = [range(len(few))] * simultaneous
+                fit = moved.part(range(at, len(repeated), k))
+                tables.append(intervals_table(rows, fit, level, kind, few, families, fewer))
+        return tidy(pd.concat(tables))
 
 
-def domains_out_of_balance(
-    sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED, fewest: float = FEWEST
-) -> list[str]:
-    """Return a clause for each domain whose predicted links are far from their known number.
+def compare_by_domain(
+    comparison: Comparison,
+    groups: Memberships | str,
+    metrics: MetricLike = DEFAULT_METRICS,
+    *,
+    of: Of | str = Of.RECORDS,
+    predictions: Mapping[str, Any] | None = None,
+    links: Links = Links.SHARED,
+    fewest: float = FEWEST,
+    engine: EngineLike | None = None,
+    rng: Seed = None,
+) -> ComparedByDomain:
+    """Compare predictions by domain, with paired standard errors.
 
-    A single domain is far if it is over 3 standard errors off. Several have the same chance of a false alarm
-    together (Bonferroni), and few draws count by Student's t.
+    Parameters
+    ----------
+    comparison : Comparison
+        As `erbayes.compare` returns it.
+    groups, metrics, of, links, fewest, rng
+        As in `by_domain`.
+    predictions : mapping, name -> memberships, optional
+        The predictions, if the variable is known for all their records.
+    engine : Engine or str, optional
+        As in `by_domain`, with a method `paired`.
+
+    Raises
+    ------
+    DataError
+        As `by_domain`, or if the engine has no method `paired`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 4 for i in range(120)}
+    >>> predictions = {"old": {i: i // 2 for i in range(120)}, "new": {i: i // 3 for i in range(120)}}
+    >>> comparison = eb.compare(predictions, labels, eb.UniformClusters(), "pairwise-recall")
+    >>> half = {i: "first" if i < 60 else "second" for i in range(120)}
+    >>> compare_by_domain(comparison, half, "pairwise-recall").table()[["domain", "estimate"]].round(2)
+       domain  estimate
+    0   first      0.11
+    1  second      0.11
     """
-    table = balance_domains(sample, domains, links)
-    table = table[table["df"] + 1 >= fewest]
-    # three standard errors for one domain, and a smaller chance of each if many are looked at
-    limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
-    # sums of exact numbers differ by rounding
-    far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
-    return [
-        f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
-        f"{row.se:,.0f}), the prediction holds {row.known:,.0f}"
-        for domain, row in table[far].iterrows()
+    need(comparison, Comparison, "a Comparison is needed, as compare(predictions, labels, design) makes it")
+    of_each = [
+        grouped(sample, groups, of, (predictions or {}).get(name))
+        for name, sample in zip(comparison.predictions, comparison.samples, strict=True)
     ]
+    samples, grouping = [sample for sample, _ in of_each], of_each[-1][1]
+    paired = need_paired(find_engine(engine))
+    given = resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng
+    settings = Settings(*given, everyone=grouping.everyone)
+    counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
+    places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
+    by_metric = settings.of_places(samples[0], places)
+    joint = estimate_paired(paired, samples, by_metric, rng)
+    if joint.values is None and not settings.everyone:
+        joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
+    shape = (len(places), len(settings.metrics))
+    # each place has labelled records, so that a metric without draws is 0/0
+    effective = np.array([np.nan_to_num(effective_draws(s, by_metric)).reshape(shape) for s in samples])
+    found = joint, tuple(samples), effective
+    return ComparedByDomain(comparison, places, settings, tuple(by_metric), *found)
