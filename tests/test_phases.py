@@ -260,6 +260,23 @@ def test_coverage_of_two_phases(records, n, draws, cheap):
     assert (width <= 1.04).all()
 
 
+def test_what_no_draw_of_either_kind_reaches_is_allowed_for():
+    """Entities of two records, of which some are in clusters of four; cheap draws alone reach a cluster of six."""
+    truth = pd.Series(np.arange(800) // 2)
+    prediction = truth.where(truth % 3 > 0, truth // 6 * 6)
+    prediction[truth < 3], prediction[truth >= 350] = -6, -100
+    careful, every = np.arange(10, 50), np.append(np.arange(10, 110), [0, 1])
+    small, large = (
+        eb.Sample(eb.measure(prediction, truth[truth.isin(x)]), eb.UniformClusters(draws=list(x)))
+        for x in (careful, every)
+    )
+    links = prediction.value_counts().map(lambda n: n * (n - 1) / 2)
+    found, default = two_phases.TwoPhase(large)(small, PR), engine.Taylor()(small, PR)
+    assert default.unseen.unreached_share[0] == pytest.approx((links[-6] + links[-100]) / links.sum())
+    assert found.weights[0] > 0
+    assert found.unseen.unreached_share[0] == pytest.approx(links[-100] / links.sum())
+
+
 # Who takes them, and refusals
 
 

@@ -144,7 +144,7 @@ class ControlMetrics:
     """Metrics with other clusters in place of the truth, (k,), as the sample estimates them.
 
     `reasons`: why one is no control, or ""; `mean` (k,): their estimates; `known`: the value of each in the
-    population; `effects` on their errors.
+    population; `effects` on their errors; `unreached_share`: that of each, if no range of `known` has it.
     """
 
     name: str
@@ -153,6 +153,7 @@ class ControlMetrics:
     known: Callable[[Metric], Reference]
     effects: Effects
     changed: ChangedShare
+    unreached_share: FloatArray | float = 0.0
 
     @classmethod
     def of(
@@ -206,7 +207,8 @@ def correct(
     shift, between, unreached = _compare_with_reference(target, control, variate.weight)
     # unreached clusters have the variance of a uniform distribution between both cases
     cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
-    fit = _take_default(_shift_fit(target, variate, shift, cov), default, ~assisted)
+    shifted = _shift_fit(target, variate, shift, cov, control.unreached_share)
+    fit = _take_default(shifted, default, ~assisted)
     fit = replace(fit, unseen=replace(fit.unseen, skew=variate.skew, between=between))
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Estimates)},
@@ -225,7 +227,13 @@ def correct(
     return estimates, variate.residual
 
 
-def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, cov: FloatArray) -> Estimates:
+def _shift_fit(
+    target: Linearised,
+    variate: ControlVariate,
+    shift: FloatArray,
+    cov: FloatArray,
+    unreached_share: FloatArray | float,
+) -> Estimates:
     """Return the default fit, in which assisted metrics are corrected."""
     fit, assisted = target.fit, variate.weight > 0
     # a correction may lead out of the range of a metric
@@ -238,8 +246,8 @@ def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, c
             fit.unseen,
             # the pseudo-draws of the interval fade with the standard error
             reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
-            # `between` and `skew` have these for them
-            unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),
+            unreached_share=np.where(assisted, unreached_share, fit.unseen.unreached_share),
+            # `skew` has them
             third=np.where(assisted, 0.0, fit.unseen.third),
         ),
     )

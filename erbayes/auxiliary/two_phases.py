@@ -80,7 +80,7 @@ class TwoPhase:
             every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
         target = Linearised.of(careful, metrics)
         part, error, variance = None, None, careful.expansion
-        known = dict.fromkeys(target.metrics, np.nan)
+        known, unreached_share = dict.fromkeys(target.metrics, np.nan), np.zeros(len(target.metrics))
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(every, target.metrics)
             part = Linearised.of(subsample(every, position), target.metrics)
@@ -92,6 +92,7 @@ class TwoPhase:
             error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
             target, variance = replace(target, effects=own), phases.variance
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
+            unreached_share = entire.fit.unseen.unreached_share
         control = ControlMetrics.of(
             target,
             "cheap",
@@ -101,6 +102,7 @@ class TwoPhase:
             _count_changes(self.cheap, position),
             error,
         )
+        control = replace(control, unreached_share=unreached_share)
         return correct(target, control, variance, ClosedForm()(sample, metrics))[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
