@@ -13,9 +13,9 @@ import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal.errors import DataError
 from erbayes.labels import read_labels
-from erbayes.labels.drawing.folder import read_folder
-from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
-from erbayes.labels.reading.verdicts import Fault, State
+from erbayes.labels.folder import read_folder
+from erbayes.labels.labelling_tasks import read_sheet, write_sheet
+from erbayes.labels.verdicts import Fault, State
 
 PRED, TRUE, _ = world()
 

@@ -23,7 +23,7 @@ from erbayes.labels import (
     labelling_page,
     tasks,
 )
-from erbayes.labels.drawing import candidates as candidates
+from erbayes.labels import candidates as candidates
 
 pytestmark = pytest.mark.lowest
 COLUMNS = ["record", "candidate", "score", "why"]

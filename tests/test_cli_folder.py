@@ -16,10 +16,10 @@ from erbayes import labels as sampling
 from erbayes._internal import digits, remedies
 from erbayes.cli.drawing import PlanName
 from erbayes.labels import read_labels
-from erbayes.labels.drawing.folder import read_folder
-from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
-from erbayes.labels.drawing.plans import PLANS
-from erbayes.labels.reading.verdicts import Fault
+from erbayes.labels.folder import read_folder
+from erbayes.labels.labelling_tasks import read_sheet, write_sheet
+from erbayes.labels.plans import PLANS
+from erbayes.labels.verdicts import Fault
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)

@@ -21,7 +21,7 @@ from erbayes.labels import (
     Strata,
     draw,
 )
-from erbayes.labels.drawing.source import InMemory
+from erbayes.labels.source import InMemory
 from erbayes.large import Columns, DatabaseTable, Dialect, Files, RunSQL, drawing
 
 pytestmark = pytest.mark.slow

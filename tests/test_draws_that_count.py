@@ -9,7 +9,7 @@ from repeats import each_draw
 
 import erbayes as eb
 from erbayes import labels as sa
-from erbayes.labels.drawing.source import InMemory
+from erbayes.labels.source import InMemory
 from erbayes.study import populations as sim
 
 PRED = pd.Series({i: i // 10 for i in range(40)})
@@ -319,7 +319,7 @@ def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refuse
 
 
 def test_more_draws_than_anybody_needs_are_refused(monkeypatch):
-    monkeypatch.setattr("erbayes.labels.drawing.drawn.MOST", 100)
+    monkeypatch.setattr("erbayes.labels.drawn.MOST", 100)
     assert len(sa.draw(PRED, sa.Records(), n=400, seed=1).table) == 400
     with pytest.raises(eb.DataError, match="401 draws from 40 records are more than 400"):
         sa.draw(PRED, sa.Records(), n=401, seed=1)

@@ -21,9 +21,9 @@ from erbayes._internal import cells
 from erbayes._internal.errors import DataError
 from erbayes._internal.files import alone
 from erbayes.labels import read_labels
-from erbayes.labels.drawing.folder import add_draws
-from erbayes.labels.drawing.labelling_tasks import guarded, read_sheet, unguarded, write_sheet
-from erbayes.labels.reading.verdicts import HARMLESS, Fault, State
+from erbayes.labels.folder import add_draws
+from erbayes.labels.labelling_tasks import guarded, read_sheet, unguarded, write_sheet
+from erbayes.labels.verdicts import HARMLESS, Fault, State
 
 pytestmark = pytest.mark.slow
 
@@ -261,22 +261,22 @@ def test_tables_that_do_not_fit_the_draws_are_refused(case):
 @pytest.mark.parametrize("annotators", [1, 2, 3, 5])
 @pytest.mark.parametrize("overlap", [0, 0.2, 1])
 def test_tasks_are_dealt_evenly_and_the_share_of_overlap_to_two(annotators, overlap):
-    dealt = sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=4)
+    dealt = sampling.labelling_tasks.dealt(100, annotators, overlap, seed=4)
     times = pd.Series([t for tasks in dealt.values() for t in tasks]).value_counts()
     assert sorted(times.index) == list(range(1, 101))
     assert times.max() <= 2 and (times == 2).sum() == (100 * overlap if annotators > 1 else 0)
     sizes = [len(tasks) for tasks in dealt.values()]
     assert max(sizes) - min(sizes) <= 2
     assert all(tasks == sorted(tasks) for tasks in dealt.values())
-    assert dealt == sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=4)
+    assert dealt == sampling.labelling_tasks.dealt(100, annotators, overlap, seed=4)
     if 0 < overlap < 1 and annotators > 1:
-        assert dealt != sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=5)
+        assert dealt != sampling.labelling_tasks.dealt(100, annotators, overlap, seed=5)
 
 
 def test_dealing_refuses_numbers_out_of_range():
     for arguments, message in (((3, 4), "4 annotators for 3 tasks: at most 3"), ((3, 1, 1.5), "overlap must lie in"), ((100, 27), "at most 26")):  # fmt: skip
         with pytest.raises(DataError, match=message):
-            sampling.drawing.labelling_tasks.dealt(*arguments)
+            sampling.labelling_tasks.dealt(*arguments)
 
 
 # the way there and back
@@ -558,7 +558,7 @@ def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch)
     def fails(*args, **more):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("erbayes.labels.drawing.folder.labelling_page", fails)
+    monkeypatch.setattr("erbayes.labels.folder.labelling_page", fails)
     with pytest.raises(DataError, match=r"cannot write .*No space left"):
         made(tmp_path / "f", n=10)
     with pytest.raises(DataError, match=r"cannot write .*No space left"):
@@ -920,7 +920,7 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
 
 def rewritten(path, change, fits=False):
     """Change the facts of a folder; `fits` makes its fingerprint fit again, as somebody could who wants to."""
-    from erbayes.labels.drawing.folder import _compute_fingerprint
+    from erbayes.labels.folder import _compute_fingerprint
 
     about = json.loads((path / "drawn.json").read_text(encoding="utf-8"))
     change(about)
@@ -1086,7 +1086,7 @@ def test_the_next_draw_removes_what_a_killed_one_has_left(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.labels.drawing.folder import replacing_folder
+from erbayes.labels.folder import replacing_folder
 with replacing_folder(Path({str(tmp_path / "g")!r})) as new:
     (new / "attributes.csv").write_text("Ann")
     print("ready", flush=True)

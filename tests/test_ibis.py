@@ -8,7 +8,7 @@ from test_scan import KINDS, NASTY, frame_of, population, postgres, same  # noqa
 
 import erbayes as eb
 from erbayes.labels import draw
-from erbayes.labels.drawing.plans import Records
+from erbayes.labels.plans import Records
 from erbayes.large import Columns, GroupSource, drawing, scan
 from erbayes.large.database import IbisDialect, read_through_ibis
 

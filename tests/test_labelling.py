@@ -11,9 +11,8 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes.engine import Taylor
-from erbayes.labels import Annotator, AnnotatorPair, Beta, Gamma, answers, mislabel
-from erbayes.labels.annotators import decisions
-from erbayes.labels.annotators.decisions import Decisions, impute
+from erbayes.labels import Annotator, AnnotatorPair, Beta, Gamma, answers, decisions, mislabel
+from erbayes.labels.decisions import Decisions, impute
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from erbayes._internal.errors import Grade
 from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import _estimate_records as estimate_records
 from erbayes.engine.diagnostics import _explain_balance as explain_balance
-from erbayes.labels.drawing.plans import PLANS, chances, say_expected
-from erbayes.labels.drawing.source import InMemory
+from erbayes.labels.plans import PLANS, chances, say_expected
+from erbayes.labels.source import InMemory
 from erbayes.study import draw_samples
 from erbayes.study import populations as sim
 from erbayes.units.settled import find_heap

@@ -18,7 +18,7 @@ from erbayes._internal.errors import Grade
 from erbayes.analysis import domains
 from erbayes.cli import app
 from erbayes.labels import Annotator, read_labels
-from erbayes.labels.drawing.folder import read_folder
+from erbayes.labels.folder import read_folder
 from erbayes.report import report
 from erbayes.study import populations as sim
 

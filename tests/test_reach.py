@@ -15,7 +15,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Jackknife, betting
 from erbayes.labels import ONCE, REPEATED, Rule, check
-from erbayes.labels.drawing.stopping import Verdict
+from erbayes.labels.stopping import Verdict
 
 P, R, F1, CR = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_recall
 TABLE = [P, R, F1, m.b3_precision, m.b3_recall, CR]

@@ -17,8 +17,8 @@ import erbayes as eb
 from erbayes import labels as sa
 from erbayes import metrics as m
 from erbayes.design.draws import count_fixed
-from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
-from erbayes.labels.drawing.source import (
+from erbayes.labels.plans import PLANS, from_plain, to_plain
+from erbayes.labels.source import (
     Line,
     at_equal_distances,
     at_points,
@@ -120,7 +120,7 @@ def test_points_at_equal_distances_start_anywhere():
 
 @pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Multipurpose()], ids=repr)
 def test_every_record_has_its_share_of_the_line(plan):
-    source = sa.drawing.source.InMemory.of(LARGER)
+    source = sa.source.InMemory.of(LARGER)
     phi = plan.column(source.known).phi
     total = phi(source.size.astype(float)).sum()
     line = Line(lambda rows: phi(rows["size"].to_numpy(dtype=float)) / total, at_equal_distances(10**6, 3))
@@ -143,7 +143,7 @@ class InOrderOfSize:
 
 def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
     """Whoever stops labelling early has labelled a random part, not the smallest clusters."""
-    n, firsts, means, source = 30, [], [], sa.drawing.source.InMemory.of(LARGER)
+    n, firsts, means, source = 30, [], [], sa.source.InMemory.of(LARGER)
     for seed in range(40):
         drawn = sa.draw(source, InOrderOfSize(), n=n, seed=seed)
         own = InOrderOfSize().draw(source, n, seed)
@@ -160,7 +160,7 @@ def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
     for plan in (sa.Multipurpose(), sa.PredictedClusters(sa.Records())):
         first = sa.draw(LARGER, plan, n=40, seed=9)
-        for same in (shuffled, frame, sa.drawing.source.InMemory.of(frame)):
+        for same in (shuffled, frame, sa.source.InMemory.of(frame)):
             again = sa.draw(same, plan, n=40, seed=9)
             pd.testing.assert_frame_equal(again.table, first.table)
             assert again.fingerprint == first.fingerprint
@@ -229,7 +229,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
         (sa.PredictedClusters(sa.Records()), 4, {"a": 1, "b": 1, "d": 1, "c": 0.5, "e": 0.5}),
         (sa.PredictedClusters(sa.LinkEnds()), 2, {"a": 0.5, "b": 1, "d": 0.5, "c": 0, "e": 0}),
     ]
-    source = sa.drawing.source.InMemory.of(PRED)
+    source = sa.source.InMemory.of(PRED)
     for plan, n, wanted in cases:
         counts = dict.fromkeys(size, 0)
         for seed in range(60):
@@ -250,7 +250,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
 )
 def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
     prediction = pd.Series(LARGER)
-    source = sa.drawing.source.InMemory.of(prediction, BANDS)
+    source = sa.source.InMemory.of(prediction, BANDS)
     truth = prediction + np.where(np.arange(len(prediction)) % 3, "x", "y")
     columns = [eb.columns.RECORDS, eb.columns.PREDICTED_LINKS]
     ratios = []
@@ -500,7 +500,7 @@ def test_what_was_drawn_is_read_back(plan):
 
 
 def test_every_plan_has_a_name():
-    room = sa.drawing.plans
+    room = sa.plans
     plans = {x for x in vars(room).values() if isinstance(x, type) and hasattr(x, "draw")}
     assert plans - {room.Plan, room._WithReplacement, room.NewRecords} == set(PLANS.values())
 

@@ -15,7 +15,7 @@ from erbayes.analysis.pooling import find_estimates, pool
 from erbayes.analysis.sensitivity import grid, tipping, with_errors
 from erbayes.datasets import people as sheet
 from erbayes.labels import Annotator, Beta, Gamma, mislabel
-from erbayes.labels.annotators.decisions import Decisions, impute
+from erbayes.labels.decisions import Decisions, impute
 from erbayes.metrics.estimates import Estimates
 from erbayes.study import populations as sim
 
@@ -136,7 +136,7 @@ ANSWERS = {
 
 
 def intervals(answer):
-    if isinstance(answer, eb.labels.drawing.stopping.Check):
+    if isinstance(answer, eb.labels.stopping.Check):
         return answer.interval
     if "compare" in repr(type(answer)).lower() or hasattr(answer, "differences"):
         return answer.table()[["lower", "upper"]].to_numpy()

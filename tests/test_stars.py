@@ -8,9 +8,9 @@ import pytest
 import erbayes as eb
 from erbayes import labels as sampling
 from erbayes.labels import read_stars
-from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
-from erbayes.labels.drawing.plans import PLANS
-from erbayes.labels.reading.stars import Flaw
+from erbayes.labels.labelling_tasks import read_sheet, write_sheet
+from erbayes.labels.plans import PLANS
+from erbayes.labels.verdicts import Flaw
 
 
 def table(*rows):

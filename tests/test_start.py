@@ -12,7 +12,7 @@ import pytest
 import erbayes as eb
 from erbayes.cli import lazily
 from erbayes.cli.drawing import PlanName
-from erbayes.labels.drawing.plans import PLANS
+from erbayes.labels.plans import PLANS
 
 HEAVY = {"numpy", "pandas", "scipy", "pyarrow", "pydantic", "joblib"}
 

@@ -19,10 +19,9 @@ from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
-from erbayes.labels import ONCE, REPEATED, LinkEnds, Rule, check, draw
-from erbayes.labels.drawing import stopping
-from erbayes.labels.drawing.stopping import Verdict
-from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
+from erbayes.labels import ONCE, REPEATED, LinkEnds, Rule, check, draw, stopping
+from erbayes.labels.stopping import Verdict
+from erbayes.labels.stopping import _judge_bounds as judge_bounds
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from erbayes.report import report
 from erbayes.study import populations as sim

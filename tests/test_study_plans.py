@@ -153,7 +153,7 @@ def test_a_study_is_a_plain_loop_over_estimate(plan):
 
 
 def test_every_design_and_every_plan_is_among_them():
-    from erbayes.labels.drawing.plans import PLANS as plans_of_labels
+    from erbayes.labels.plans import PLANS as plans_of_labels
 
     assert {cls.__name__ for cls in plans_of_labels.values()} <= {name.split()[0] for name in PLANS}
     spy = Spy()

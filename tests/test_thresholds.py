@@ -22,7 +22,7 @@ from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Annotator, Beta
-from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
+from erbayes.labels.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import ClusterSum, PieceSum
 from erbayes.study import populations as sim
 

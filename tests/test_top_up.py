@@ -11,8 +11,8 @@ from test_folder import fill, world
 import erbayes as eb
 from erbayes import labels as sampling
 from erbayes.cli.predictions import unite
-from erbayes.labels.drawing.folder import read_folder
-from erbayes.labels.drawing.labelling_tasks import read_sheet, write_sheet
+from erbayes.labels.folder import read_folder
+from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 
 PRED, TRUE = (part.set_axis([f"r{i}" for i in range(200)]) for part in world()[:2])
 OLD = PRED.iloc[:140]
@@ -68,7 +68,7 @@ def test_both_folders_are_one_sample(releases):
 
 def test_new_records_are_drawn_uniformly():
     flags = pd.Series((~PRED.index.isin(OLD.index)).astype(float), PRED.index)
-    plan = sampling.drawing.plans.NewRecords()
+    plan = sampling.plans.NewRecords()
     count = sampling.draw(PRED, plan, n=6000, seed=1, values=flags).table["record"].value_counts()
     # 60 records of 100 draws each: the sum of squares is that of 59 standard normal numbers, up to 100
     assert len(count) == 60 and 30 < ((count - 100) ** 2 / 100).sum() < 100

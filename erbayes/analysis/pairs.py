@@ -33,7 +33,7 @@ from .._internal.errors import (
     number,
     whole,
 )
-from ..labels.drawing.stopping import Check, Verdict
+from ..labels.stopping import Check, Verdict
 from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import pairwise_precision
 from ..metrics.intervals import check_level

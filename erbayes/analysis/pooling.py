@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.errors import DataError
-from ..labels.drawing.stopping import ALLOWED, CERTAIN, Check
+from ..labels.stopping import ALLOWED, CERTAIN, Check
 from ..metrics.estimates import Estimates, measure_distances
 from ..metrics.unseen import UNSETTLED, Moves, Unseen, compute_t_quantiles, map_components
 

@@ -29,9 +29,9 @@ from .._internal.errors import (
 )
 from .._internal.progress import show_progress
 from ..design.changes import find_responding, set_odds
-from ..labels.annotators.annotator import RATES, SHARES, Annotator, check_rates
-from ..labels.annotators.decisions import Decisions, class_additions, impute
-from ..labels.drawing.stopping import Check
+from ..labels.annotators import RATES, SHARES, Annotator, check_rates
+from ..labels.decisions import Decisions, class_additions, impute
+from ..labels.stopping import Check
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import Metric, resolve_metric
 from ..metrics.estimates import Estimates

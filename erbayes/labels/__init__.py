@@ -4,19 +4,17 @@ An annotator opens predicted clusters, *home* of a drawn record and others, and 
 them. True records are *removed*, other clusters *missed*, foreign records *kept* and namesakes *added*.
 """
 
-from .annotators.annotator import Annotator, Beta, Gamma
-from .annotators.decisions import mislabel
-from .annotators.two_annotators import AnnotatorPair, answers
-from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
-from .drawing.drawn import RecordDraws, draw
-from .drawing.folder import write_folder
-from .drawing.labelling_tasks import tasks
-from .drawing.page import labelling_page, read_answers
-from .drawing.plans import GivenProbabilities, LinkEnds, Multipurpose, PredictedClusters, Records, Strata
-from .drawing.stopping import ONCE, REPEATED, Rule, check
-from .reading.answer_files import read_labels
-from .reading.returned import Labels
-from .reading.stars import machine_labels, read_stars
+from .annotators import Annotator, AnnotatorPair, Beta, Gamma, answers, machine_labels
+from .candidates import by_text, from_clustering, from_pairs, interleaved
+from .decisions import mislabel
+from .drawn import RecordDraws, draw
+from .folder import write_folder
+from .labelling_tasks import tasks
+from .page import labelling_page, read_answers
+from .plans import GivenProbabilities, LinkEnds, Multipurpose, PredictedClusters, Records, Strata
+from .returned import Labels, read_labels
+from .stopping import ONCE, REPEATED, Rule, check
+from .verdicts import read_stars
 
 __all__ = [
     "ONCE",

@@ -1,4 +1,4 @@
-"""Predictions in files and databases, as sources of draws (see `erbayes.labels.drawing.source`).
+"""Predictions in files and databases, as sources of draws (see `erbayes.labels.source`).
 
 Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
 predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.

@@ -15,7 +15,7 @@ from ..analysis.domains import ByDomain, ComparedByDomain
 from ..analysis.impact import Impact
 from ..design.sample import Sample
 from ..engine import diagnostics
-from ..labels.drawing.stopping import Check
+from ..labels.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable

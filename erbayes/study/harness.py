@@ -36,7 +36,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.contract import Engine, Estimator, adapt_to_study
 from ..engine.named import find_engine
 from ..labels import Annotator, draw, mislabel
-from ..labels.drawing.plans import Plan, PlanBySize, Records, need_positive_total
+from ..labels.plans import Plan, PlanBySize, Records, need_positive_total
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import EMPTY
 from ..metrics.intervals import check_level, need_suitable

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
-from ..._internal.known_columns import IN_SOURCE, find_known
-from ..._internal.tables import as_text, locate, need_table, refuse_names, to_frame
-from ...units.clustering import Clustering
-from ...units.columns import find_record
-from ...units.ids import as_index, ids
-from ...units.reading import Near
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
+from .._internal.known_columns import IN_SOURCE, find_known
+from .._internal.tables import as_text, locate, need_table, refuse_names, to_frame
+from ..units.clustering import Clustering
+from ..units.columns import find_record
+from ..units.ids import as_index, ids
+from ..units.reading import Near
 from .drawn import RecordDraws
 from .labelling_tasks import drawn_records, locate_rows, need_kind
 

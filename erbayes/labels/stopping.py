@@ -21,19 +21,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
-from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
-from ...engine.closed_form import ClosedForm
-from ...engine.diagnostics import alarms, reach_large
-from ...engine.undecided import with_cases
-from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
-from ...metrics.definitions import Metric, link_ratio, resolve_metrics
-from ...metrics.estimates import Estimates
-from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
-from ...metrics.tables import Pictured, reason_column
-from ...metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
+from ..design.sample import Sample, need_sample
+from ..engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
+from ..engine.closed_form import ClosedForm
+from ..engine.diagnostics import alarms, reach_large
+from ..engine.undecided import with_cases
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
+from ..metrics.definitions import Metric, link_ratio, resolve_metrics
+from ..metrics.estimates import Estimates
+from ..metrics.intervals import DEFAULT, Anytime, Kind, check_level
+from ..metrics.tables import Pictured, reason_column
+from ..metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""

@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, refuse_cases
-from ...large import drawing
-from ...large.sources import lies_elsewhere
-from ...units.clustering import Clustering
-from ...units.ids import are_listed, count_cased, ids
-from ...units.units import KnownTotals, histogram
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, refuse_cases
+from ..large import drawing
+from ..large.sources import lies_elsewhere
+from ..units.clustering import Clustering
+from ..units.ids import are_listed, count_cased, ids
+from ..units.units import KnownTotals, histogram
 
 BUCKETS = 2**16
 """Number of buckets. The bucket of a key is its first 16 bits."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal import remedies
-from ..._internal.arrays import BoolArray
-from ..._internal.digits import Brief
-from ..._internal.errors import (
+from .._internal import remedies
+from .._internal.arrays import BoolArray
+from .._internal.digits import Brief
+from .._internal.errors import (
     PACKAGE,
     Alarm,
     DataError,
@@ -25,14 +25,14 @@ from ..._internal.errors import (
     refuse_cases,
     whole,
 )
-from ..._internal.outside_json import is_whole, need_fields, read_object
-from ...design.changes import Responding, size_classes
-from ...design.checks import series_by_id
-from ...design.contract import Design
-from ...units.clustering import Clustering
-from ...units.ids import as_index
-from ...units.settled import find_heap
-from ...units.units import KnownTotals
+from .._internal.outside_json import is_whole, need_fields, read_object
+from ..design.changes import Responding, size_classes
+from ..design.checks import series_by_id
+from ..design.contract import Design
+from ..units.clustering import Clustering
+from ..units.ids import as_index
+from ..units.settled import find_heap
+from ..units.units import KnownTotals
 from .plans import (
     COLUMNS,
     GivenProbabilities,

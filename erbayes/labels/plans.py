@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, refuse_cases
-from ..._internal.tables import locate
-from ...design import (
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, need, refuse_cases
+from .._internal.tables import locate
+from ..design import (
     ByPredictedSize,
     KnownInclusion,
     KnownSelection,
@@ -22,10 +22,10 @@ from ...design import (
     UniformRecords,
     WeightedRecords,
 )
-from ...design.contract import Design
-from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
-from ...units.clustering import Clustering
-from ...units.units import KnownTotals
+from ..design.contract import Design
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
+from ..units.clustering import Clustering
+from ..units.units import KnownTotals
 from .source import (
     Chance,
     Line,

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need
-from ..._internal.outside_json import read_object
-from ..._internal.tables import as_text, refuse_names
-from ...units.ids import ids, kind
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, need
+from .._internal.outside_json import read_object
+from .._internal.tables import as_text, refuse_names
+from ..units.ids import ids, kind
 
 VERSION = 1
 """The version of the file of answers."""

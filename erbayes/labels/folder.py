@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, Remedy, head, need
-from ..._internal.files import HIDDEN, NEW, OLD, alone, refuse_output, writing
-from ..._internal.outside_json import is_whole, need_fields, read_object
-from ...units.ids import as_index, kind
+from .._internal.errors import DataError, Remedy, head, need
+from .._internal.files import HIDDEN, NEW, OLD, alone, refuse_output, writing
+from .._internal.outside_json import is_whole, need_fields, read_object
+from ..units.ids import as_index, kind
 from .drawn import RecordDraws
 from .labelling_tasks import FILLED, HAS_XLSX, as_sent, dealt, drawn_records, read_sheet, write_sheet
 from .page import CLUSTER, DRAWN, KEYS, labelling_page

@@ -1,1 +1,0 @@
-"""Annotators: models of their errors, and comparisons of two of them."""

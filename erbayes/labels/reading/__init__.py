@@ -1,1 +1,0 @@
-"""What annotators answered: files, sheets and answers about pairs made into labels, and their faults."""
