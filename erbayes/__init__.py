@@ -9,7 +9,7 @@ from typing import Any
 @cache
 def _list_paths() -> dict[str, str]:
     """Return the path of each public name, which `__init__.pyi` lists for type checkers too."""
-    from ._internal.lazy import read_stub
+    from ._internal.names import read_stub
 
     return read_stub(__file__)
 
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
         value = version(__name__)
     elif (path := _list_paths().get(name)) is None:
-        from ._internal.nearest import suggest_name
+        from ._internal.names import suggest_name
 
         said = suggest_name(name, _list_paths())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{said}", name=name)

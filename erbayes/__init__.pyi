@@ -15,7 +15,7 @@ from . import units as units
 from ._internal.errors import Alarm as Alarm
 from ._internal.errors import DataError as DataError
 from ._internal.errors import NotIdentified as NotIdentified
-from ._internal.policies import Missing as Missing
+from ._internal.remedies import Missing as Missing
 from .analysis import pairs as pairs
 from .analysis.comparison import compare as compare
 from .analysis.domains import by_domain as by_domain

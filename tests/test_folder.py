@@ -17,7 +17,7 @@ from repeats import each_draw
 
 import erbayes as eb
 from erbayes import labels as sampling
-from erbayes._internal import cells
+from erbayes._internal import digits
 from erbayes._internal.errors import DataError
 from erbayes._internal.files import alone
 from erbayes.labels import read_labels
@@ -172,8 +172,8 @@ def test_guards_are_taken_off_only_if_they_were_put_on():
     texts = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(1000)]
     assert [unguarded(guarded(t)) for t in texts] == texts
     assert len({guarded(t) for t in texts}) == len(set(texts))
-    table, found = cells.guard(pd.DataFrame({"left": [*texts, "-5", "+1e3", "007"], "n": -1.5}))
-    assert table["left"].map(cells.unguard).tolist() == [*texts, "-5", "+1e3", "007"]
+    table, found = digits.guard(pd.DataFrame({"left": [*texts, "-5", "+1e3", "007"], "n": -1.5}))
+    assert table["left"].map(digits.unguard).tolist() == [*texts, "-5", "+1e3", "007"]
     assert table["left"].tolist()[-3:] == ["-5", "+1e3", "007"] and (table["n"] == -1.5).all()
     assert found and all(f"'{text}" in set(table["left"]) for text in found)
 
@@ -1045,7 +1045,7 @@ def test_hostile_files_of_answers_are_faults_in_a_short_sentence(small, name):
 
 
 def test_files_of_answers_that_no_page_has_written_are_not_read(small, monkeypatch):
-    monkeypatch.setattr("erbayes._internal.outside_json.LARGEST", 9)
+    monkeypatch.setattr("erbayes._internal.files.LARGEST_JSON", 9)
     (small.path / "answers-A.json").write_text('{"a": 123}', encoding="utf-8")
     problems = read_labels(small).problems
     assert problems["where"].str.contains("it has 10 bytes, and 9 are the most that is read").any()

@@ -16,7 +16,7 @@ from test_columns import EXAMPLES
 
 import erbayes as eb
 from erbayes import plots
-from erbayes._internal.nearest import Nearest
+from erbayes._internal.names import Nearest
 from erbayes.analysis import planning, sensitivity
 from erbayes.analysis.domains import compare_by_domain
 from erbayes.engine import Taylor

@@ -10,7 +10,7 @@ import pytest
 
 import erbayes as eb
 from erbayes import Clustering, DataError
-from erbayes._internal.known_columns import JOIN
+from erbayes._internal.names import JOIN
 from erbayes.units.columns import find_record, read_prediction
 from erbayes.units.ids import columns_that_tell
 from erbayes.units.reading import Named, Near

@@ -376,7 +376,7 @@ def write_again(**said):
 
 right = lambda: estimate(P)  # noqa: E731
 DOORS = {
-    "known_columns.find_thresholds": Door(
+    "names.find_thresholds": Door(
         lambda **said: eb.thresholds(LEVELS, L, D, METRICS, **said),
         lambda: rounded(right()) + rounded(estimate(LEVELS.set_index("record")["p50"])),
         ["right"],

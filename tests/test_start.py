@@ -39,7 +39,7 @@ def test_import_loads_nothing_else():
     assert {name for name in found if name.startswith("erbayes.")} <= {
         "erbayes._internal",
         "erbayes._internal.errors",
-        "erbayes._internal.lazy",
+        "erbayes._internal.names",
     }
 
 

@@ -12,7 +12,7 @@ from closed import closed
 from scipy.stats import beta, norm
 
 import erbayes as eb
-from erbayes._internal.known_columns import find_thresholds
+from erbayes._internal.names import find_thresholds
 from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, find_memory, load_edges
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.large import DatabaseTable, Dialect, RunSQL

@@ -1,9 +1,11 @@
-"""Errors, warnings, checks of arguments, and the text of values in messages."""
+"""What users are told: errors, warnings, checks of arguments with the text of values, and progress."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
@@ -206,3 +208,22 @@ def need_object(value: Any, method: str, what: str) -> None:
     if not hasattr(value, method):
         said = repr(value)
         raise DataError(f"{what}, not {said if len(said) < 80 else type(value).__name__}")
+
+
+def show_progress[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
+    """Yield `items`, and show a bar labelled `what` on standard error if they take over two seconds."""
+    start, advance = time.monotonic(), None
+    with ExitStack() as stack:
+        for done, item in enumerate(items, 1):
+            yield item
+            elapsed = time.monotonic() - start
+            # a bar that is gone at once would only flicker
+            if show and advance is None and elapsed > 0.2 and elapsed / done * total > 2:
+                from rich.console import Console
+                from rich.progress import Progress
+
+                bar = stack.enter_context(Progress(console=Console(stderr=True), transient=True))
+                task = bar.add_task(what, total=total, completed=done)
+                advance = bar.advance
+            elif advance is not None:
+                advance(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import threading
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from itertools import islice
@@ -27,9 +28,9 @@ from pyarrow import ArrowException
 from pyarrow.compute import field
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 
+from .arrays import is_whole_decimal, refuse_names, separator_hint
 from .errors import DataError, head
-from .known_columns import IN_SOURCE, JOIN, find_known, join_ids
-from .tables import is_whole_decimal, refuse_names, separator_hint
+from .names import IN_SOURCE, JOIN, find_known, join_ids
 
 PARQUET = {".parquet", ".pq"}
 DEVICES = (Path("/dev"), Path("/proc"))
@@ -390,3 +391,47 @@ def writing(path: Path, target: Path) -> Iterator[Path]:
             yield Path(folder)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+LARGEST_JSON = 2**28
+"""Bytes of the largest JSON that is read, which takes several times as much memory. Answers to a million
+tasks have as many."""
+DEEPEST_JSON = 40
+"""Levels of brackets within brackets that are read. Files that are written here have about 5."""
+
+
+def read_json(source: Path | str, what: str) -> dict[str, Any]:
+    """Return the object of a file or a text of JSON, which messages call `what`; refuse all else."""
+    try:
+        size = source.stat().st_size if isinstance(source, Path) else len(source)
+        if size > LARGEST_JSON:
+            raise ValueError(f"it has {size:,} bytes, and {LARGEST_JSON:,} are the most that is read")
+        value = json.loads(source.read_text(encoding="utf-8") if isinstance(source, Path) else source)
+        inside = [value]
+        for _ in range(DEEPEST_JSON):
+            within = [x.values() if isinstance(x, dict) else x for x in inside if isinstance(x, dict | list)]
+            inside = [x for values in within for x in values]
+        if inside:
+            raise RecursionError
+    except RecursionError as error:
+        raise DataError(
+            f"cannot read {what}: it has brackets in brackets, over {DEEPEST_JSON} deep"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {what}: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(f"cannot read {what}: it is {type(value).__name__}, and no object in braces")
+    return value
+
+
+def is_whole(value: Any, least: int = 1, most: float = float("inf")) -> bool:
+    """Return whether a value of JSON is a whole number from `least` to `most`."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def need_keys(values: Any, must: Mapping[str, tuple[str, Callable[[Any], bool]]], what: str) -> None:
+    """Refuse an object without a field, or with a value of another kind; `must`: the kind, and its test."""
+    for name, (words, fine) in must.items():
+        if name not in values or not fine(values[name]):
+            there = f"not {head([values[name]])}" if name in values else "and is missing"
+            raise DataError(f"{what}: {name!r} must be {words}, {there}")

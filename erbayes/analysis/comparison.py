@@ -14,7 +14,7 @@ from .._internal import remedies
 from .._internal.arrays import IntArray, Seed
 from .._internal.digits import shown
 from .._internal.errors import DataError, head, member, warn_of
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import estimate_paired, need_paired

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._internal.arrays import Seed, draw_seed
 from .._internal.errors import DataError, warn_of
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.diagnostics import alarms

@@ -16,7 +16,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..design.changes import find_responding
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design

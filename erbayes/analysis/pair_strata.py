@@ -30,9 +30,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaln
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import NO, UNSURE, YES, BoolArray, FloatArray, IntArray, need_table, refuse_names
 from .._internal.errors import DataError, head
-from .._internal.tables import NO, UNSURE, YES, need_table, refuse_names
 from ..engine.bounded_means import betting_in_strata
 from ..units.edges import Edges
 from ..units.ids import ids, look_up

@@ -25,9 +25,9 @@ from .._internal.errors import (
     need,
     need_object,
     number,
+    show_progress,
     whole,
 )
-from .._internal.progress import show_progress
 from ..design.changes import find_responding, set_odds
 from ..labels.annotators import RATES, SHARES, Annotator, check_rates
 from ..labels.decisions import Decisions, class_additions, impute

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed, to_frame
 from .._internal.errors import PACKAGE, Alarm, Grade, Sentence
-from .._internal.tables import to_frame
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.named import EngineLike, find_engine

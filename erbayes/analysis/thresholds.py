@@ -21,11 +21,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from .._internal.arrays import BoolArray, FloatArray, Seed
+from .._internal.arrays import BoolArray, FloatArray, Seed, is_table, refuse_names, to_frame
 from .._internal.digits import write_exactly
 from .._internal.errors import DataError, NotIdentified, head, number, warn_of
-from .._internal.known_columns import NAMES, find_thresholds
-from .._internal.tables import is_table, refuse_names, to_frame
+from .._internal.names import NAMES, find_thresholds
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import estimate_paired, need_paired

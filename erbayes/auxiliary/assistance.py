@@ -21,7 +21,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray, Seed
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample

@@ -14,10 +14,9 @@ import pandas as pd
 from scipy.special import betainc
 
 from .._internal import remedies
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray, is_table
 from .._internal.errors import DataError, head, member
-from .._internal.policies import Missing
-from .._internal.tables import is_table
+from .._internal.remedies import Missing
 from ..design.draws import kish
 from ..design.sample import Sample
 from ..engine.fitted import columns_of

@@ -11,7 +11,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head
 from .inputs import Inputs, One
-from .lazily import arrays, files, named_engines, pd, sensitivity, tables
+from .lazily import arrays, files, named_engines, pd, sensitivity
 from .options import file_option, flag, message, option, panel, within
 from .predictions import PredictionFile, in_words
 from .remembered import read_attributes
@@ -341,11 +341,11 @@ class Domains:
             taken = reading.take(part, "prediction", inputs.near)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
-            tables.refuse_names([column], list(taken.table.columns), str(path))
+            arrays.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
         known = inputs.labelled()[0]["labels"].records
         table = read_attributes(path, reading.record, known=known)
-        tables.refuse_names([column], list(table.columns), str(path))
+        arrays.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")
         table = files.key_by_source(table, known)

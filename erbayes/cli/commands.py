@@ -16,7 +16,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from .analyses import (
     SEED,
     AnnotatorErrors,

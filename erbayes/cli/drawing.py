@@ -11,8 +11,8 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .._internal.known_columns import find_known
-from .lazily import column_roles, files, ids, pages, pd, plans, readings, sources, tables
+from .._internal.names import find_known
+from .lazily import arrays, column_roles, files, ids, pages, pd, plans, readings, sources
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .remembered import Call, name_columns, read_attributes, said_of
@@ -98,7 +98,7 @@ class Drawing:
 def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
     """Return the unit of each draw; of several columns, that which has entities of the labels."""
     table, said = files.read_table(path), said_of(path, 1)
-    tables.refuse_names(said, list(table.columns), str(path))
+    arrays.refuse_names(said, list(table.columns), str(path))
     near = readings.Near({None: entities()}) if table.shape[1] > 1 and not said else None
     column = column_roles.find_record(table, near, f"the draws {path}", next(iter(said), None))
     files.refuse_repeated_header(table[[column]], path)
@@ -297,7 +297,7 @@ class Shown:
             position = prediction.records.astype("str").get_indexer(ids.as_index(rows.iloc[:, 0]))
             clusters = prediction.codes[position]
         kept = [] if self.show is None else self.show.split(",")
-        tables.refuse_names(kept, list(rows.columns), str(self.attributes))
+        arrays.refuse_names(kept, list(rows.columns), str(self.attributes))
         told = [c for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
         if told:
             message(

@@ -10,7 +10,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Sentence, head
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from .drawing import DesignName, Drawing, design_of
 from .lazily import (
     answer_faults,

@@ -4,11 +4,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal import arrays as arrays
-from .._internal import cells as cells
 from .._internal import digits as digits
 from .._internal import files as files
-from .._internal import outside_json as outside_json
-from .._internal import tables as tables
 from ..analysis import impact as impacts
 from ..analysis import sensitivity as sensitivity
 from ..analysis import thresholds as curves

@@ -13,7 +13,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import column_roles, files, folders, large_files, pd, readings, tables
+from .lazily import arrays, column_roles, files, folders, large_files, pd, readings
 from .options import argument, file_option, flag, message, option, panel, record_option, stored_option, within
 from .remembered import Call, File, name_columns, read_attributes, said_of
 
@@ -51,7 +51,7 @@ class LinkOptions:
 def read_ids(path: Path, record: str | None, near: readings.Near | None = None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
     table, said = files.read_table(path), said_of(path, 1)
-    tables.refuse_names(said, list(table.columns), str(path))
+    arrays.refuse_names(said, list(table.columns), str(path))
     known = next(iter(said), record if record in table.columns else None)
     return column_roles.read_records(table, str(path), known, near)
 

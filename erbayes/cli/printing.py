@@ -19,7 +19,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
-from .lazily import answer_faults, cells, digits, files, pd, reports
+from .lazily import answer_faults, digits, files, pd, reports
 from .options import PICTURES, flag, message, option, panel, say
 
 WIDTH = 10_000
@@ -122,7 +122,7 @@ def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
 
 def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
     """Return a table as CSV in which no spreadsheet runs a cell, or as it is, if programs read its `ids`."""
-    safe, formulas = cells.guard(table)
+    safe, formulas = digits.guard(table)
     if formulas:
         said = "an apostrophe before them keeps spreadsheet programs from running them"
         if ids:

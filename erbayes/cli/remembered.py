@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import column_roles, files, folders, outside_json, pd, plans, readings, tables
+from .lazily import arrays, column_roles, files, folders, pd, plans, readings
 
 if TYPE_CHECKING:
     from ..units.reading import Named
@@ -103,7 +103,7 @@ def read_attributes(
     known = records if known is None else known
 
     def choose(frame: pd.DataFrame) -> Any:
-        tables.refuse_names(said, list(frame.columns), str(path))
+        arrays.refuse_names(said, list(frame.columns), str(path))
         named = said[0] if said else record if record in frame.columns else None
         near = None if known is None or not len(known) else readings.Near({known.name: known.astype("str")})
         return column_roles.find_record(frame, near, f"attributes {path}", named)
@@ -191,7 +191,7 @@ class Call(NamedTuple):
         """Return the call that drew a folder, and refuse values that draw never writes."""
         if (folder / TABLE).is_file():
             path = folder / PAIRS_CALL
-            options = outside_json.read_object(path, str(path)) if path.is_file() else {}
+            options = files.read_json(path, str(path)) if path.is_file() else {}
         else:
             path, stored = folder / folders.FACTS, folders.read_folder(folder).facts.get(CALL)
             options = stored if isinstance(stored, dict) else {}

@@ -20,7 +20,6 @@ from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
 from .drawing import Drawing, Planned, Shown, design_of
 from .inputs import One, read_returned
 from .lazily import (
-    cells,
     column_roles,
     curves,
     digits,
@@ -375,7 +374,7 @@ def _read_answers(path: Path) -> pd.DataFrame:
     """Return a table of answers; that of a folder with the answers that its page saved."""
     table = files.read_table(path / TABLE if path.is_dir() else path)
     # which were guarded when they were written
-    table = table.assign(**table.filter(["left", "right"]).map(cells.unguard))
+    table = table.assign(**table.filter(["left", "right"]).map(digits.unguard))
     if not path.is_dir():
         return table
     for file in sorted(file for file in path.glob("*.json") if file.name != PAIRS_CALL):

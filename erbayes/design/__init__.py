@@ -7,7 +7,7 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large.
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
-from .._internal.policies import SingleUnit
+from .._internal.remedies import SingleUnit
 from .changes import FrozenWeights, Responding, WithRepeats, size_classes
 from .records import ByPredictedSize, DistinctEntities, UniformRecords
 from .rounds import KnownSelection, Pooled, WeightedRecords

@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import Brief
 from .._internal.errors import DataError, head, member, need_object, number, refuse_cases, whole
-from .._internal.policies import SingleUnit
+from .._internal.remedies import SingleUnit
 from ..units.units import Units
 from .checks import (
     LARGEST,

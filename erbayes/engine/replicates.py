@@ -14,8 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .._internal.arrays import FloatArray, Seed, draw_seed, generator
-from .._internal.errors import DataError, whole
-from .._internal.progress import show_progress
+from .._internal.errors import DataError, show_progress, whole
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates, Replication

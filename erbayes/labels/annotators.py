@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, gammaincinv
 
-from .._internal.arrays import BoolArray, FloatArray, Seed, generator
+from .._internal.arrays import BoolArray, FloatArray, Seed, generator, locate, refuse_names, to_frame
 from .._internal.errors import DataError, head, need, number, refuse_cases, whole
-from .._internal.tables import locate, refuse_names, to_frame
 from ..design import KnownWeights, UniformRecords
 from ..design.sample import Sample
 from ..engine.fitted import fit_sample

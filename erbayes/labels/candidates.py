@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray, as_text, locate, need_table, refuse_names, to_frame
 from .._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
-from .._internal.known_columns import IN_SOURCE, find_known
-from .._internal.tables import as_text, locate, need_table, refuse_names, to_frame
+from .._internal.names import IN_SOURCE, find_known
 from ..units.clustering import Clustering
 from ..units.columns import find_record
 from ..units.ids import as_index, ids

@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln, softmax
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator, locate
 from .._internal.errors import DataError, need
-from .._internal.tables import locate
 from ..units.clustering import Clustering
 from ..units.ids import ids, same_kind
 from .annotators import RATES, Annotator

@@ -25,7 +25,7 @@ from .._internal.errors import (
     refuse_cases,
     whole,
 )
-from .._internal.outside_json import is_whole, need_fields, read_object
+from .._internal.files import is_whole, need_keys, read_json
 from ..design.changes import Responding, size_classes
 from ..design.checks import series_by_id
 from ..design.contract import Design
@@ -280,8 +280,8 @@ class RecordDraws(Brief):
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
-        values = read_object(text, what)
-        need_fields(values, WRITTEN_AS, what)
+        values = read_json(text, what)
+        need_keys(values, WRITTEN_AS, what)
         if missing := [column for column in COLUMNS if column not in table]:
             raise DataError(f"the table of the draws has no columns {', '.join(missing)}")
         sizes = {int(size): count for size, count in values["sizes"].items()}

@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, need
-from .._internal.files import HIDDEN, NEW, OLD, alone, refuse_output, writing
-from .._internal.outside_json import is_whole, need_fields, read_object
+from .._internal.files import HIDDEN, NEW, OLD, alone, is_whole, need_keys, read_json, refuse_output, writing
 from ..units.ids import as_index, kind
 from .drawn import RecordDraws
 from .labelling_tasks import FILLED, HAS_XLSX, as_sent, dealt, drawn_records, read_sheet, write_sheet
@@ -243,7 +242,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
     files = [path / name for name in (FACTS, DRAWS, TASKS)]
     if missing := [file.name for file in files if not file.is_file()]:
         raise DataError(f"{path} is no folder that erbayes draw has written: it has no {missing[0]}")
-    about = read_object(files[0], str(files[0]))
+    about = read_json(files[0], str(files[0]))
     try:
         tables = [file.read_bytes() for file in files[1:]]
     except OSError as error:
@@ -257,7 +256,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
             "program, or another version of erbayes has written them: restore all three; answers belong into "
             "the sheets"
         )
-    need_fields(about, MUST_BE, str(path / FACTS))
+    need_keys(about, MUST_BE, str(path / FACTS))
     return about
 
 

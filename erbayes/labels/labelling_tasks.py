@@ -22,10 +22,9 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import IntArray
-from .._internal.cells import begins_formula
+from .._internal.arrays import IntArray, locate, refuse_names, separator_hint, to_frame
+from .._internal.digits import begins_formula
 from .._internal.errors import DataError, head, number, printable, refuse_cases, whole
-from .._internal.tables import locate, refuse_names, separator_hint, to_frame
 from ..units.columns import find_record
 from ..units.ids import are_listed, as_index, ids, kind
 from ..units.reading import Near

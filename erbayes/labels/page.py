@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray, as_text, refuse_names
 from .._internal.errors import DataError, head, need
-from .._internal.outside_json import read_object
-from .._internal.tables import as_text, refuse_names
+from .._internal.files import read_json
 from ..units.ids import ids, kind
 
 VERSION = 1
@@ -346,7 +345,7 @@ def _render_page(title: str, data: Mapping[str, Any]) -> str:
 
 def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
     """Return the content of a file of answers, if it is one and belongs to the fingerprint."""
-    saved = read_object(answers, what if isinstance(answers, Path) else f"{what} (a file needs its Path)")
+    saved = read_json(answers, what if isinstance(answers, Path) else f"{what} (a file needs its Path)")
     if "version" not in saved or not isinstance(saved.get("answers"), list):
         raise DataError(f"{what}: this is no file of answers of a labelling page")
     if saved["version"] != VERSION:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray, locate
 from .._internal.errors import DataError, head, need, refuse_cases
-from .._internal.tables import locate
 from ..design import (
     ByPredictedSize,
     KnownInclusion,

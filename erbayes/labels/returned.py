@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
+from .._internal.arrays import NO, YES
 from .._internal.errors import DataError, Remedy, head, member, refuse_cases
 from .._internal.files import replacing
-from .._internal.nearest import Nearest
-from .._internal.policies import Missing
-from .._internal.tables import NO, YES
+from .._internal.names import Nearest
+from .._internal.remedies import Missing
 from ..design import FrozenWeights
 from ..design.contract import Design
 from ..large import scan

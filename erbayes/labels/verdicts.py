@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray
+from .._internal.arrays import BoolArray, refuse_names, to_frame
 from .._internal.errors import DataError, head
-from .._internal.tables import refuse_names, to_frame
 from ..units.clustering import Clustering
 from ..units.ids import as_index, ids, kind, same_kind
 from .annotators import AnnotatorPair

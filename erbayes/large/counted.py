@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, refuse_cases
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..units.clustering import Clustering, FrameFacts, refuse_nulls
 from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls, refuse_blanks
 from ..units.measuring import assemble, position_in_labels, refuse_edges, sampled_labels

@@ -15,9 +15,9 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
+from .._internal.arrays import is_table
 from .._internal.errors import DataError
-from .._internal.known_columns import JOIN
-from .._internal.tables import is_table
+from .._internal.names import JOIN
 
 CODED = r"[^\w ./#<>()-]"
 """Characters that are coded, since some dialect or driver reads them as a quote, an escape or a parameter."""

@@ -15,10 +15,9 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from .._internal.errors import DataError, Remedy, head, import_extra, whole
+from .._internal.errors import DataError, Remedy, head, import_extra, show_progress, whole
 from .._internal.files import locked, terminable
-from .._internal.known_columns import JOIN
-from .._internal.progress import show_progress
+from .._internal.names import JOIN
 from .database import STANDARD, Database, legible
 
 SETTINGS = {

@@ -19,9 +19,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from .._internal.arrays import hint_at_polars
 from .._internal.errors import DataError, head
 from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
-from .._internal.tables import hint_at_polars
 from .database import STANDARD, legible
 from .duckdb import DuckTable, family, integers, quote_string, quote_strings
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal.arrays import refuse_names
 from .._internal.errors import DataError, head, need
-from .._internal.tables import refuse_names
 from ..units.clustering import Clustering, FrameFacts, frame_ids, refuse_outside
 from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind, same_kind

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray
+from .._internal.arrays import INDEX, BoolArray, refuse_names, separator_hint
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import find_known
-from .._internal.tables import INDEX, refuse_names, separator_hint
+from .._internal.names import find_known
 from ..units.columns import ask_of_answers, list_readings, pick_record, refuse_numbers
 from ..units.links import ColumnFacts
 from ..units.reading import Named, Near, find_readable

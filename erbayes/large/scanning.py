@@ -18,7 +18,7 @@ import pandas as pd
 
 from .._internal import remedies
 from .._internal.errors import DataError, need
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..units.clustering import FrameFacts
 from ..units.columns import find_near
 from ..units.ids import kind, same_kind

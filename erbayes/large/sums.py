@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import EXACT, FloatArray
+from .._internal.arrays import EXACT, FloatArray, refuse_names
 from .._internal.errors import DataError, Sentence, head
-from .._internal.tables import refuse_names
 from ..metrics.statistics import Statistic, list_comparisons, statistics_of
 from ..units.clustering import Clustering
 from ..units.features import (

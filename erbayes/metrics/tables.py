@@ -12,7 +12,7 @@ import pandas as pd
 
 from .._internal.digits import shown
 from .._internal.errors import DataError
-from .._internal.nearest import Nearest
+from .._internal.names import Nearest
 from .definitions import Metric, resolve_metrics
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
-from .._internal.nearest import Nearest
+from .._internal.names import Nearest
 from .combinations import compute_covariance, make_sparse
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .estimates import EMPTY, Estimates, describe_reasons, measure_distances

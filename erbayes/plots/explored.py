@@ -17,8 +17,8 @@ import pandas as pd
 from scipy.special import logit
 
 from .._internal import digits
+from .._internal.arrays import refuse_names
 from .._internal.errors import DataError, import_extra
-from .._internal.tables import refuse_names
 from .axes import spread_probabilities
 from .results import arrange_rows
 

@@ -21,9 +21,8 @@ from warnings import catch_warnings, simplefilter, warn_explicit
 
 import pandas as pd
 
-from .._internal.arrays import generator
+from .._internal.arrays import generator, refuse_names
 from .._internal.errors import Alarm, DataError, Grade, Sentence, grade_of, import_extra, need
-from .._internal.tables import refuse_names
 from ..analysis.domains import ByDomain
 from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors

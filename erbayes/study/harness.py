@@ -27,9 +27,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from .._internal.arrays import IntArray
-from .._internal.errors import DataError, NotIdentified, whole
+from .._internal.errors import DataError, NotIdentified, show_progress, whole
 from .._internal.files import refuse_output, replacing
-from .._internal.progress import show_progress
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample

@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
-from .._internal.arrays import BoolArray, IntArray, label_components
+from .._internal.arrays import BoolArray, IntArray, is_table, label_components, need_table, to_frame
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
-from .._internal.tables import is_table, need_table, to_frame
 from .columns import find_record, read_prediction, read_records
 from .ids import (
     are_listed,

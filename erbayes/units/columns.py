@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
+from .._internal.arrays import looks_like_answers, refuse_names, separator_hint, to_frame
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import JUDGED, NAMES, find_known, plain
-from .._internal.tables import looks_like_answers, refuse_names, separator_hint, to_frame
+from .._internal.names import JUDGED, NAMES, find_known, plain
 from .ids import are_listed, are_unique, as_index, ids, kind
 from .links import FEW, HALF, ColumnFacts, LinkReader, split_lists
 from .reading import (

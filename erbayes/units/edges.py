@@ -17,7 +17,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.digits import shorten_down
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
-from .._internal.known_columns import find_known
+from .._internal.names import find_known
 from .clustering import Clustering, list_all_records, read_ends
 from .columns import read_prediction, read_records
 from .ids import look_up

@@ -16,9 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from .._internal import remedies
-from .._internal.arrays import EXACT, FloatArray, IntArray
+from .._internal.arrays import EXACT, FloatArray, IntArray, need_table, refuse_names
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_cases
-from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
 from .columns import find_record
 from .ids import ids, locate_all, look_up

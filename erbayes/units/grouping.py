@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray, need_table
 from .._internal.errors import DataError, NotIdentified, head, refuse_cases
-from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
 from .columns import find_record
 from .ids import ids, same_kind

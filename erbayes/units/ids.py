@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .._internal import remedies
-from .._internal.arrays import EXACT, BoolArray, IntArray
+from .._internal.arrays import EXACT, BoolArray, IntArray, is_whole_decimal
 from .._internal.errors import DataError, Remedy, refuse_cases
-from .._internal.known_columns import find_known
-from .._internal.tables import is_whole_decimal
+from .._internal.names import find_known
 
 CAST = (-(2**63), -(2**31))
 """What NumPy makes of a missing value that is cast to an integer."""

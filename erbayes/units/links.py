@@ -14,7 +14,7 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.arrays import BoolArray
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import DISTANCE, JOIN, JUDGED, NAMES, PLAIN, RIVAL, find_known, plain
+from .._internal.names import DISTANCE, JOIN, JUDGED, NAMES, PLAIN, RIVAL, find_known, plain
 from .ids import are_listed, are_unique, kind
 from .reading import SWEEP, ColumnPair, Named, Near, Reading, find_readable, pair_columns, read_numbers
 

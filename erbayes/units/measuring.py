@@ -17,7 +17,7 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, member, refuse_cases
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from .clustering import Clustering, FrameFacts, Memberships, framed
 from .columns import find_near
 from .ids import ROUNDED, count_cased, ids, kind, look_up, unite_ids

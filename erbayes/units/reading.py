@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal import known_columns, remedies
-from .._internal.arrays import EXACT, BoolArray, FloatArray, label_components
+from .._internal import remedies
+from .._internal.arrays import EXACT, INDEX, BoolArray, FloatArray, label_components, need_table
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import JOIN, NAMES, find_known, plain
-from .._internal.tables import INDEX, need_table
+from .._internal.names import JOIN, NAMES, find_known, join_ids, plain
 from .ids import ids, kind
 
 SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
@@ -72,7 +71,7 @@ def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
     """Return source and id as one text, (rows,), and refuse missing ones."""
     named = [(source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")]
     texts, ends = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
-    return pd.Series(known_columns.join_ids(texts, ends), name=column.name)
+    return pd.Series(join_ids(texts, ends), name=column.name)
 
 
 def read_numbers(column: pd.Series) -> pd.Series | None:

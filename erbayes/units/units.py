@@ -17,7 +17,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, member, need
-from .._internal.nearest import Nearest
+from .._internal.names import Nearest
 from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links, Pieces
 from .clustering import Clustering, FrameFacts
 from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
