@@ -31,8 +31,7 @@ from populations import pair
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Betting, BoundedMeans, Taylor
-from erbayes.engine.closed_form import ClosedForm
-from erbayes.engine.undecided import with_cases
+from erbayes.engine.closed_form import ClosedForm, with_cases
 from erbayes.labels import LinkEnds
 
 SAMPLES, BATCH, LAST = 2000, 250, 400

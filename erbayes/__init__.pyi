@@ -36,8 +36,8 @@ from .design.rounds import top_up as top_up
 from .design.sample import Sample as Sample
 from .engine import side_by_side as side_by_side
 from .engine.diagnostics import alarms as alarms
-from .engine.diagnostics import balance as balance
-from .engine.diagnostics import influence as influence
+from .engine.fitted import balance as balance
+from .engine.fitted import influence as influence
 from .metrics import columns as columns
 from .metrics import intervals as intervals
 from .metrics import statistics as statistics

@@ -22,7 +22,7 @@ from erbayes.bayes.programs import CompiledPart
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.bayes.summary import is_unreliable
 from erbayes.engine import Taylor
-from erbayes.engine.contract import Fitting
+from erbayes.engine.named import Fitting
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 

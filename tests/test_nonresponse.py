@@ -11,10 +11,9 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.impact import impact_of
 from erbayes.engine import bootstrap, jackknife
-from erbayes.engine.closed_form import ClosedForm
+from erbayes.engine.closed_form import ClosedForm, with_cases
 from erbayes.engine.diagnostics import _estimate_records
 from erbayes.engine.fitted import fit_sample
-from erbayes.engine.undecided import with_cases
 from erbayes.labels import ONCE, LinkEnds, check, draw
 from erbayes.study import populations as sim
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from .._internal.errors import DataError, head, need, refuse_cases, whole
 from ..design.sample import Sample, need_sample
-from ..engine.diagnostics import influence
+from ..engine.fitted import influence
 from ..metrics.columns import PIECES
 from ..metrics.definitions import Metric
 from ..units.ids import same_kind

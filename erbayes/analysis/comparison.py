@@ -17,10 +17,9 @@ from .._internal.errors import DataError, head, member, warn_of
 from .._internal.remedies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import estimate_paired, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
-from ..engine.named import EngineLike, find_engine
+from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records

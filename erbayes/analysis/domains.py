@@ -23,11 +23,10 @@ from scipy.special import ndtr, stdtrit
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError, Grade, Sentence, member, need, number
 from ..design.sample import Sample, need_sample
-from ..engine.contract import Engine, estimate_paired, need_paired
-from ..engine.diagnostics import compare_with_known, scale_to_records, warn_undecided
+from ..engine.diagnostics import warn_undecided
 from ..engine.differences import subtract
-from ..engine.fitted import fit_sample
-from ..engine.named import EngineLike, find_engine, run_engine
+from ..engine.fitted import compare_with_known, fit_sample, scale_to_records
+from ..engine.named import Engine, EngineLike, estimate_paired, find_engine, need_paired, run_engine
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import EMPTY, Estimates

@@ -20,10 +20,9 @@ from .._internal.remedies import Missing
 from ..design.changes import find_responding
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.closed_form import improve_counts
+from ..engine.closed_form import estimate_by_odds, improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.diagnostics import warn_undecided
-from ..engine.undecided import estimate_by_odds
 from ..large import scan
 from ..large.sources import Source, lies_elsewhere
 from ..large.sums import scan_features

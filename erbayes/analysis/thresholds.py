@@ -27,9 +27,8 @@ from .._internal.errors import DataError, NotIdentified, head, number, warn_of
 from .._internal.names import NAMES, find_thresholds
 from ..design.contract import Design, SelectedBySize
 from ..design.sample import Sample, need_labels_and_design
-from ..engine.contract import estimate_paired, need_paired
 from ..engine.diagnostics import warn_undecided
-from ..engine.named import EngineLike, find_engine
+from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired
 from ..large import Columns, DuckDB, scan
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, b3_recall, pairwise_f1, resolve_metrics

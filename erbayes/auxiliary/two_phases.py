@@ -35,9 +35,8 @@ from ..design.changes import Responding
 from ..design.contract import Design
 from ..design.draws import DrawnUnits, Round, count_each, count_once
 from ..design.sample import Sample, need_sample
-from ..engine.closed_form import ClosedForm
+from ..engine.closed_form import ClosedForm, with_cases
 from ..engine.control_variate import Effects
-from ..engine.undecided import with_cases
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT

@@ -9,9 +9,8 @@ with the same arguments (see `Engine`).
 
 from .bounded_means import Betting, BoundedMeans, betting
 from .closed_form import Jackknife, Naive, P_naive, Taylor, jackknife, naive
-from .contract import Engine, Estimator, records_of
 from .fitted import taylor
-from .named import side_by_side
+from .named import Engine, Estimator, records_of, side_by_side
 from .replicates import BCa, Resampled, bootstrap
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Engines without random numbers: the closed form, the jackknife, and naive metrics.
+"""Engines without random numbers: the closed form, the jackknife, and naive metrics; undecided draws.
 
 Metrics of totals have the covariance of the design by Taylor linearisation (Binette et al. 2022, arXiv
 2210.01230). The closed form of the front door also knows the number of predicted clusters.
@@ -6,7 +6,7 @@ Metrics of totals have the covariance of the design by Taylor linearisation (Bin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,8 +17,9 @@ from scipy.linalg import block_diag
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import NotIdentified
 from ..design import UniformClusters
+from ..design.changes import find_responding, set_odds
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import ENTITIES, PREDICTED_CLUSTERS, RECORDS
+from ..metrics.columns import ENTITIES, EXACT, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     Metric,
@@ -28,18 +29,10 @@ from ..metrics.definitions import (
     pairwise_precision,
     resolve_metrics,
 )
-from ..metrics.estimates import Estimates
+from ..metrics.estimates import Cases, Estimates
 from ..metrics.unseen import Moves, round_outward, stack_components
 from ..units.units import Units, need_units
 from .fitted import Fitted, fit_sample
-
-
-def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: int = 2) -> Estimates:
-    """Return metrics of all samples in order, with covariances from the shared draws."""
-    fits = [fit_sample(sample, metrics) for sample in samples]
-    effects = np.hstack([fit.effects for fit in fits])
-    cov = samples[0].expansion.covariance(effects)
-    return stack_components(*(fit.estimates if order > 1 else fit.plain for fit in fits), cov=cov)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +53,9 @@ class Taylor:
         return fit.estimates if self.order > 1 else fit.plain
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        """As `Paired.paired`, with bias-corrected estimates."""
-        return paired_taylor(samples, metrics)
+        fits = [fit_sample(sample, metrics) for sample in samples]
+        cov = samples[0].expansion.covariance(np.hstack([fit.effects for fit in fits]))
+        return stack_components(*(fit.estimates for fit in fits), cov=cov)
 
 
 COUNTED = (entities, mean_cluster_size)
@@ -77,7 +71,6 @@ class ClosedForm:
         return _estimate(sample, metrics)[0]
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        """As `Paired.paired`."""
         fits, moved = zip(*(_estimate(sample, metrics) for sample in samples), strict=True)
         joint: Estimates = stack_components(*fits, cov=samples[0].expansion.covariance(np.hstack(moved)))
         return joint
@@ -121,22 +114,22 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[E
     K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the
     share a_s of a draw in the records, and its entities v_s and predicted clusters x_s per record.
     """
-    units, expansion, variance = sample.units, sample.expansion, sample.expansion
-    columns = (units.column(c)[expansion.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
+    units, draws = sample.units, sample.expansion
+    columns = (units.column(c)[draws.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
     (size, counted, clusters), N = columns, units.total(RECORDS)
-    a = expansion.weight[:, None] * size / (expansion.weight @ size)
+    a = draws.weight[:, None] * size / (draws.weight @ size)
     d = N * a * (counted - clusters) / size
-    drawn = np.unique(expansion.unit)
+    drawn = np.unique(draws.unit)
     least = units.column(ENTITIES)[drawn].sum()  # those drawn, and at most each record of the others
     ends = np.array([least, N - units.size[drawn].sum() + least])
     K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
-    moved = variance.residuals(d - a * d.sum(axis=0))
+    moved = draws.residuals(d - a * d.sum(axis=0))
     counting = fit_sample(sample, entities)
-    plain, cov = counting.estimates, variance.covariance(moved)
+    plain, cov = counting.estimates, draws.covariance(moved)
     moves = Moves.of(
         d,
         a,
-        lambda both: variance.covariance(variance.residuals(both)),
+        lambda both: draws.covariance(draws.residuals(both)),
         variance=cov[0],
         reach=np.full((1, 2), HALF * N),
         effective=plain.unseen.effective,
@@ -189,16 +182,13 @@ def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Estimate
     >>> jackknife(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size").sd
     array([0.5])
     """
-    return jackknife_errors(fit_sample(sample, metrics))
+    fitted = fit_sample(sample, metrics)
+    return with_jackknife(fitted.plain, fitted)
 
 
-def jackknife_errors(fit: Fitted) -> Estimates:
-    """Return plain estimates with the covariance of the jackknife."""
-    return _replace_errors(fit.plain, fit.jackknifed)
-
-
-def _replace_errors(fit: Estimates, changes: FloatArray) -> Estimates:
-    """Return a fit with the covariance of the jackknife."""
+def with_jackknife(fit: Estimates, fitted: Fitted) -> Estimates:
+    """Return estimates with the covariance of the jackknife."""
+    changes = fitted.jackknifed
     undefined = tuple(
         why or (UNDEFINED if lost else "")
         for why, lost in zip(fit.undefined, np.isnan(changes).any(axis=0), strict=True)
@@ -211,15 +201,13 @@ class Jackknife:
     """The jackknife: an engine with estimates of the closed form and the standard errors of `jackknife`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        fit = fit_sample(sample, metrics)
-        return _replace_errors(fit.estimates, fit.jackknifed)
+        fitted = fit_sample(sample, metrics)
+        return with_jackknife(fitted.estimates, fitted)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        """As `Paired.paired`: each draw is left out of all samples at once."""
-        fits = [fit_sample(sample, metrics) for sample in samples]
-        joint = np.hstack([fit.jackknifed for fit in fits])
-        of_each = (_replace_errors(fit.estimates, fit.jackknifed) for fit in fits)
-        return stack_components(*of_each, cov=joint.T @ joint)
+        # each draw is left out of all samples at once
+        joint = np.hstack([fit_sample(sample, metrics).jackknifed for sample in samples])
+        return stack_components(*(self(sample, metrics) for sample in samples), cov=joint.T @ joint)
 
 
 def naive(units: Units, metrics: MetricLike = DEFAULT_METRICS) -> pd.Series:
@@ -279,3 +267,51 @@ class Naive:
         need_sample(sample)
         census = _as_census(sample.units, metrics)
         return replace(census, cov=np.full_like(census.cov, np.nan))
+
+
+FEWEST_WRONG = 5
+"""Decided draws with an error from which the worst undecided ones can be like them, if no share."""
+
+
+def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence[Metric]) -> Found:
+    """Return estimates with both cases of draws that nobody could resolve, if the sample has some.
+
+    Undecided draws count as much as the decided ones of their class on average. In a share the ratio of each
+    is 0, or 1. In any other metric a draw can count without limit, so that they are as bad, or as good, as
+    the decided draws of their class can be, by `Responding` with odds of ∞ and 0. Cases are those of the
+    closed form, moved and scaled as `found` differs from it.
+    """
+    design = find_responding(sample.design)
+    if design is None or design.odds != 1:
+        return found
+    units, drawn, fitted = sample.units, sample.expansion, fit_sample(sample, metrics)
+    lost = design.unresolved_alike
+    # a unit may have draws of several classes, which weigh what they represent
+    weight = np.ones(len(lost)) if drawn.repeats is None else drawn.repeats
+    lost, of_all = (np.bincount(drawn.order, w, len(units))[drawn.unit] for w in (lost * weight, weight))
+    lost = lost / of_all
+    few = (units.column(EXACT)[drawn.order] == 0).sum() < FEWEST_WRONG
+    # with shares a_s of draws, and their ratios v_s: Σ ρ_s a_s and Σ ρ_s a_s (v_s - mean)
+    share, gone = lost @ fitted.shares, lost @ fitted.changes
+    plain, mean, variance = ClosedForm()(sample, metrics), found.uncut, found.uncut_sd**2
+    scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
+    is_share, cases = np.array([m.is_share for m in metrics]), []
+    by_odds = [plain, plain]
+    if not is_share.all():
+        by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
+    for case, ratio in zip(by_odds, (0.0, 1.0), strict=True):
+        mixed = np.clip(mean - gone + share * (ratio - mean), 0.0, 1.0)
+        spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / design.tried.sum()
+        moved = np.full_like(mean, np.nan) if few and ratio == 0 else case.mean + mean - plain.uncut
+        of_shares = replace(plain, mean=mixed, cov=np.diag(spread))
+        of_others = replace(case, mean=moved, cov=np.diag(case.uncut_sd**2 * scale))
+        cases.append(
+            tuple((of_shares if shared else of_others).part([j]) for j, shared in enumerate(is_share))
+        )
+    return replace(found, cases=Cases(wrong=cases[0], right=cases[1], share=design.unresolved))
+
+
+def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> list[Estimates]:
+    """Return an answer if undecided draws are as bad, and as good, as the decided ones of their class."""
+    designs = (set_odds(sample.design, odds) for odds in (np.inf, 0.0))
+    return [answer(Sample(sample.units, design, looks=sample.looks)) for design in designs]

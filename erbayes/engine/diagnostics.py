@@ -1,8 +1,8 @@
-"""Diagnostics of a sample: balance against known totals, influence of units, alarms."""
+"""Alarms of a sample: what makes its estimates doubtful, each in a sentence with its grade and remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,34 +13,14 @@ from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecord
 from ..design.changes import find_responding
 from ..design.contract import innermost
 from ..design.records import draws_records
-from ..design.sample import ERRORS, Sample, need_sample
-from ..metrics.columns import (
-    EXACT,
-    PIECES,
-    PREDICTED_CLUSTERS,
-    PREDICTED_LINKS,
-    RECORDS,
-    ClusterSum,
-    pairs,
-)
-from ..metrics.definitions import (
-    DEFAULT_METRICS,
-    PER_RECORD,
-    POSITIVE,
-    Group,
-    Metric,
-    MetricLike,
-    N,
-    Value,
-    pairwise_precision,
-    resolve_metric,
-    resolve_metrics,
-)
-from ..metrics.estimates import EMPTY, Estimates
+from ..design.sample import ERRORS, Sample
+from ..metrics.columns import EXACT, PREDICTED_CLUSTERS, RECORDS
+from ..metrics.definitions import DEFAULT_METRICS, Group, MetricLike, resolve_metrics
+from ..metrics.estimates import Estimates
 from ..metrics.sentences import is_at_an_end, say_undecided
 from ..metrics.unseen import NOTABLE
 from ..units.settled import chance_capped, find_heap, find_seen_caps
-from .closed_form import jackknife_errors
+from .closed_form import with_jackknife
 from .fitted import Fitted, fit_sample
 
 MIXED = "mixed"
@@ -59,127 +39,6 @@ JOINED = 5
 ALL_WRONG = 20
 """Number of labelled entities, none predicted exactly, that makes their choice doubtful. One sample in twenty
 is so where one in seven is right."""
-
-
-def balance(sample: Sample) -> pd.DataFrame:
-    """Compare estimated totals of the prediction with known ones.
-
-    Totals are estimated as N Σ w y / Σ w records, in which an unknown scale of the weights w cancels. If
-    weights are absolute, a further row compares the estimated number of records with N. Under a heavy tail
-    the sample misses large clusters, and estimates too few predicted links.
-
-    Returns
-    -------
-    DataFrame
-        One row per total. Columns: estimate, se, known, ratio (of the estimate to the known one). The
-        standard error counts what one unseen draw of average size would move.
-
-    Raises
-    ------
-    NotIdentified
-        If the totals of the prediction are not known.
-
-    See Also
-    --------
-    alarms : which says when the balance is off.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x"})
-    >>> balance(eb.Sample(units, eb.UniformClusters()))["ratio"]
-    predicted_links       1.0
-    predicted_clusters    1.0
-    Name: ratio, dtype: float64
-    """
-    need_sample(sample)
-    totals = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
-    ratios = [scale_to_records(c) for c in totals]
-    if sample.expansion.absolute:
-        totals.insert(0, RECORDS)
-        ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    return compare_with_known(fit_sample(sample, ratios).plain, [sample.units.total(c) for c in totals])
-
-
-def scale_to_records(column: ClusterSum) -> Metric:
-    """Return a total as a ratio to records, times their known number."""
-    return Metric(column.name, (column, RECORDS, N), _scale, PER_RECORD, POSITIVE, "N Σwy / Σw records")
-
-
-def _scale(y: Value, r: Value, N: Value) -> Value:
-    return N * y / r
-
-
-def compare_with_known(fit: Estimates, totals: Sequence[float]) -> pd.DataFrame:
-    """Return a table of estimated and known totals, (k,), with their ratio."""
-    known = np.array(totals)
-    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-    # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-    unseen = np.where(np.isclose(fit.mean, known, rtol=1e-9), 0.0, fit.mean / fit.unseen.effective)
-    columns = {"estimate": fit.mean, "se": np.hypot(fit.sd, unseen), "known": known, "ratio": ratio}
-    return pd.DataFrame(columns, index=list(fit.names))
-
-
-def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.DataFrame:
-    """Return the influence of each unit on a metric, the largest first.
-
-    Influence is how much a unit moves the metric to first order: J (z - z̄) summed over its draws, with J the
-    gradient of the metric by the totals, z the contribution of a draw, and z̄ the mean of contributions.
-    Without a unit the estimate changes by about minus its influence. Influences sum to 0.
-
-    Returns
-    -------
-    DataFrame
-        One row per unit. Columns:
-
-        - records, pieces and draws: their numbers.
-        - missing: records of the unit outside its largest piece.
-        - wrong: records of others in the predicted cluster of that piece.
-        - foreign_links: predicted links between the unit and other records.
-        - influence: in the unit of the metric.
-        - variance_share: of its draws in the sum of squared effects, about their share of the variance.
-
-    Raises
-    ------
-    NotIdentified
-        If the metric is 0/0 in the sample.
-
-    See Also
-    --------
-    erbayes.analysis.causes.features : what units with large influence have in common.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")["influence"]
-    x    0.25
-    y   -0.25
-    Name: influence, dtype: float64
-    """
-    need_sample(sample)
-    units, expansion = sample.units, sample.expansion
-    metric = resolve_metric(metric)
-    effect = fit_sample(sample, metric).effects[:, 0]
-    if np.isnan(effect).any():
-        raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
-    order = np.lexsort((units.m, units.n, units.unit))
-    main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
-    foreign = units.n * (units.m - 1) - 2 * pairs(units.n)
-    effect = effect - effect.mean()
-    squares = np.bincount(expansion.unit, effect**2, len(units))
-    columns = {
-        "records": units.size,
-        "pieces": units.column(PIECES),
-        "missing": units.size - units.n[main],
-        "wrong": units.m[main] - units.n[main],
-        "foreign_links": np.bincount(units.unit, foreign, len(units)),
-        "draws": np.bincount(expansion.order, minlength=len(units)),
-        "influence": np.bincount(expansion.unit, effect, len(units)),
-        "variance_share": np.divide(squares, squares.sum(), out=np.zeros(len(units)), where=squares > 0),
-    }
-    table = pd.DataFrame(columns, index=units.ids)
-    return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
 def alarms(
@@ -476,7 +335,7 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     """Return the alarms of estimates that depend on few units."""
     alone = "A single unit carries an estimate ({}): label more."
     try:
-        jack = jackknife_errors(fitted)
+        jack = with_jackknife(fitted.plain, fitted)
     except NotIdentified as undefined:
         return [Sentence(alone.format(undefined), Grade.CAUTION)]
     sentences, fit = [], fitted.estimates

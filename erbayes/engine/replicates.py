@@ -186,8 +186,8 @@ class Resampled:
         return bootstrap(sample, metrics, replicates=self.replicates, rng=rng, progress=False)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        """As `Paired.paired`, with the same multipliers for every sample."""
-        # the seed of the front door, so that each prediction has the answer that it has there
+        # the seed of the front door, so that each prediction has the answer that it has there, and all have
+        # the same multipliers
         seed = draw_seed(rng)
         boots = [self(sample, metrics, seed) for sample in samples]
         joint = stack_components(*boots, cov=np.cov(np.hstack([boot.flat for boot in boots]), rowvar=False))

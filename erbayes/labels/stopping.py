@@ -25,9 +25,8 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
 from ..design.sample import Sample, need_sample
 from ..engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
-from ..engine.closed_form import ClosedForm
+from ..engine.closed_form import ClosedForm, with_cases
 from ..engine.diagnostics import alarms, reach_large
-from ..engine.undecided import with_cases
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ..metrics.definitions import Metric, link_ratio, resolve_metrics
 from ..metrics.estimates import Estimates

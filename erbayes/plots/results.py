@@ -14,7 +14,7 @@ from ..analysis.comparison import Comparison
 from ..analysis.domains import ByDomain, ComparedByDomain
 from ..analysis.impact import Impact
 from ..design.sample import Sample
-from ..engine import diagnostics
+from ..engine import fitted
 from ..labels.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
 from ..metrics.estimates import Estimates
@@ -326,7 +326,7 @@ def draw_influence(
     most : int
         The number of units to show.
     """
-    shown = diagnostics.influence(sample, metric)["influence"].head(most)
+    shown = fitted.influence(sample, metric)["influence"].head(most)
     ax = axes_of(ax, height_of(len(shown)))
     ax.barh(range(len(shown)), shown, color=np.where(shown > 0, "0.3", "0.8").tolist(), edgecolor="black")
     ax.axvline(0, color="black", linewidth=1)
@@ -344,7 +344,7 @@ def draw_balance(sample: Sample, ax: Axes | None = None) -> Axes:
     sample : Sample
         As in `erbayes.balance`.
     """
-    table = diagnostics.balance(sample)
+    table = fitted.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
     error = 2 * table["se"] / table["known"]

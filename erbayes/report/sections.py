@@ -19,7 +19,7 @@ from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
 from ..analysis.stages import Stages
 from ..design.sample import Sample
-from ..engine.diagnostics import balance, influence
+from ..engine.fitted import balance, influence
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable

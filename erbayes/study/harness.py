@@ -32,8 +32,7 @@ from .._internal.files import refuse_output, replacing
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
-from ..engine.contract import Engine, Estimator, adapt_to_study
-from ..engine.named import find_engine
+from ..engine.named import Engine, Estimator, adapt_to_study, find_engine
 from ..labels import Annotator, draw, mislabel
 from ..labels.plans import Plan, PlanBySize, Records, need_positive_total
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
