@@ -11,7 +11,6 @@ import argparse
 import warnings
 from collections import Counter
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,6 @@ ENGINES = {"advised": Advised(), "closed form": ClosedForm(), "jackknife": Jackk
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Coverage of the advised engine.")
-    asked.add_argument("folder", type=Path, help="folder that keeps finished work")
     asked.add_argument("--samples", type=int, default=200, help="samples per cell")
     args = asked.parse_args()
     warnings.simplefilter("ignore")
@@ -72,6 +70,6 @@ if __name__ == "__main__":
     found = people()
     for (name, population), (plan, drawing) in product(found.items(), plans.items()):
         print(f"{name}, {plan}: {count_taken(population, drawing)}")
-    runs = study(found, plans, [100], ENGINES, PR, repetitions=args.samples, seed=SEED, folder=args.folder)
+    runs = study(found, plans, [100], ENGINES, PR, repetitions=args.samples, seed=SEED)
     print(as_markdown(judge(runs.table())))
     stamp("advised", f"seed {SEED}")

@@ -284,7 +284,7 @@ def adverse() -> dict[str, Case]:
     }
 
 
-def run(cases: dict[str, Case], folder: str | None) -> pd.DataFrame:
+def run(cases: dict[str, Case]) -> pd.DataFrame:
     parts = []
     for name, (kind, *clusterings) in cases.items():
         truth, prediction, second = (pd.Series(c) for c in clusterings)
@@ -299,7 +299,6 @@ def run(cases: dict[str, Case], folder: str | None) -> pd.DataFrame:
             METRICS,
             repetitions=REPETITIONS,
             seed=1,
-            folder=folder,
         )
         parts.append(found.table().assign(kind=kind))
         print(name, file=sys.stderr, flush=True)
@@ -394,7 +393,6 @@ if __name__ == "__main__":
         failed = doubts()
         stamp("assisted", "seed 1")
         sys.exit(failed)
-    paths = [a for a in sys.argv[1:] if not a.startswith("--")]
     kinds: dict[str, Callable[[], dict[str, Case]]] = {
         "--others": set_aside,
         "--later": later_aside,
@@ -403,7 +401,7 @@ if __name__ == "__main__":
         "--adverse": adverse,
     }
     cases = next((group for option, group in kinds.items() if option in sys.argv), chosen_on)
-    cells = beside(run(cases(), paths[0] if paths else None))
+    cells = beside(run(cases()))
     for plan in PLANS:
         print(f"\n## {plan}: coverage, score over the default's\n\n{shown(cells, plan)}")
     summary = cells.groupby(["kind", "plan"])[["coverage", "default", "score", "rmse"]].mean().round(3)

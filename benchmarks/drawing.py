@@ -98,7 +98,7 @@ def summarise(title: str, table: pd.DataFrame) -> None:
     print(markdown([title, *SHORT], [["mean (largest)", *cells]]) + "\n", flush=True)
 
 
-def judge_default(repetitions: int, folder: str | None) -> bool:
+def judge_default(repetitions: int) -> bool:
     """Print widths, scores and coverage of the default; return whether a cell is out of bounds."""
     draws, widths = {}, {n: list[dict[str, float]]() for n in COSTS}
     everybody = {name: make() for name, make in POPULATIONS.items()}
@@ -135,7 +135,6 @@ def judge_default(repetitions: int, folder: str | None) -> bool:
                     METRICS,
                     repetitions=repetitions,
                     seed=2,
-                    folder=folder,
                 )
                 .table()
                 .set_index("metric")
@@ -165,15 +164,13 @@ def needed(curve: pd.DataFrame, score: float) -> float:
     return float(np.exp(np.interp(np.log(score), np.log(order.interval_score), np.log(order.n))))
 
 
-def half_the_labels(repetitions: int, folder: str | None) -> int:
+def half_the_labels(repetitions: int) -> int:
     """Print the draws of ends of links that are worth N uniform records; return how often over half."""
     populations = {date: sim.pair(date) for date in RELEASES}
 
     def scores(plans: dict[str, Records | LinkEnds], sizes: list[int]) -> pd.DataFrame:
         estimators = {"default": Taylor()}
-        return study(
-            populations, plans, sizes, estimators, PR[:1], repetitions=repetitions, seed=1, folder=folder
-        ).table()
+        return study(populations, plans, sizes, estimators, PR[:1], repetitions=repetitions, seed=1).table()
 
     uniform, ends = scores({"uniform": Records()}, [N]), scores({"links": LinkEnds()}, ENDS)
     rows, missed = [], 0
@@ -205,8 +202,7 @@ def half_the_labels(repetitions: int, folder: str | None) -> int:
 
 if __name__ == "__main__":
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    path = sys.argv[2] if len(sys.argv) > 2 else None
-    bad = judge_default(number, path)
-    bad = half_the_labels(4000, path) > 1 or bad
+    bad = judge_default(number)
+    bad = half_the_labels(4000) > 1 or bad
     stamp("drawing", "seeds 1 and 2")
     sys.exit(int(bad))

@@ -454,7 +454,6 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Intervals of the size model under heavy tails.")
-    asked.add_argument("folder", nargs="?", help="folder that keeps finished work")
     which = asked.add_mutually_exclusive_group()
     for name, (make, told) in GROUPS.items():
         which.add_argument(
@@ -477,9 +476,7 @@ if __name__ == "__main__":
         print(as_markdown(alarmed(args.people(), args.sizes, samples)))
         stamp("heavy-tails", "seed 4")
         sys.exit()
-    found = study(
-        args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, folder=args.folder
-    )
+    found = study(args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4)
     runs = scored(found)
     for plan in PLANS:
         for metric in METRICS:

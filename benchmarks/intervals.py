@@ -118,7 +118,7 @@ def set_aside() -> dict[str, sim.Population]:
 GROUPS = {"chosen on": chosen_on, "set aside": set_aside}
 
 
-def run(folder: str | None) -> pd.DataFrame:
+def run() -> pd.DataFrame:
     parts = []
     groups = {group: populations() for group, populations in GROUPS.items()}
     for estimators, repetitions in ((FAST, 4000), (SLOWER, 500), (BOOTSTRAPS, 250)):
@@ -131,7 +131,6 @@ def run(folder: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                folder=folder,
             )
             parts.append(found.table().assign(group=group))
     return pd.concat(parts, ignore_index=True)
@@ -167,7 +166,7 @@ def shown(rows: pd.DataFrame) -> str:
 
 if __name__ == "__main__":
     with joblib.parallel_config(n_jobs=2):
-        table = run(sys.argv[1] if len(sys.argv) > 1 else None)
+        table = run()
     over = summary(table)
     for group in GROUPS:
         for plan in PLANS:

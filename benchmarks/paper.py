@@ -1,13 +1,11 @@
 """The simulation study of Binette et al. (2022), sections 2.4 and 3.1, and their example 1.
 
-    python benchmarks/paper.py [FOLDER]
+    python benchmarks/paper.py
 
 Prints Tables 1 and 2 with the paper's figures beside ours, as Markdown, and draws Figures 3 and 4 into
-docs/images. docs/paper.md says what they show. FOLDER keeps finished work, so that the study goes on there
-when stopped. It takes about 4 minutes on one core.
+docs/images. docs/paper.md says what they show. It takes about 4 minutes on one core.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +92,7 @@ def noisy(copies: int) -> dict[str, sim.Population]:
     }
 
 
-def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: str | None, part: str) -> Study:
+def run(populations: dict[str, sim.Population], sizes: Sequence[int]) -> Study:
     return study(
         populations,
         {"uniform records": Records()},
@@ -103,7 +101,6 @@ def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: st
         tuple(METRICS.values()),
         repetitions=MANY,
         seed=1,
-        folder=folder and f"{folder}-{part}",
     )
 
 
@@ -137,9 +134,9 @@ def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -
     figure.savefig(IMAGES / file, dpi=80)
 
 
-def example_1(folder: str | None) -> str:
+def example_1() -> str:
     data = datasets.rldata10000_example1()
-    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], folder, "example").runs
+    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200]).runs
     of = runs[runs.metric == m.P_block.name].pivot(index="repetition", columns="estimator", values="estimate")
     figures = pd.DataFrame(
         {
@@ -153,17 +150,17 @@ def example_1(folder: str | None) -> str:
     return figures.to_string(float_format="{:.4f}".format)
 
 
-def main(folder: str | None) -> None:
-    print(f"Example 1, {MANY:,} samples\n\n{example_1(folder)}\n")
+def main() -> None:
+    print(f"Example 1, {MANY:,} samples\n\n{example_1()}\n")
     release, larger = noisy(1), noisy(COPIES)
     for populations in (release, larger):
         for rate, people in populations.items():
             print(f"{rate}: {people}, P = {people.value(m.P_block):.4f}, R = {people.value(m.R_block):.4f}")
-    found = run(release, SIZES, folder, "release")
+    found = run(release, SIZES)
     tables = {
         f"{FEW} times": Study(found.runs[found.runs.repetition < FEW], found.level).table(),
         f"{MANY:,} times": found.table(),
-        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, folder, "copies").table(),
+        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES).table(),
     }
     for letter in METRICS:
         for figure in ("bias", "rmse"):
@@ -174,4 +171,4 @@ def main(folder: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    main()

@@ -1,12 +1,7 @@
 """The study harness: its figures, its reproducibility, its survival of being killed."""
 
-import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 
 import joblib
@@ -160,112 +155,12 @@ def test_every_cell_has_random_numbers_of_its_own(monkeypatch):
     assert len(runs) == 2 * 2 * 2 * 20 and runs.estimate.nunique() > 0.95 * len(runs)
 
 
-@dataclass(frozen=True)
-class Counted:
-    """A user's estimator that counts its calls, in a field that says nothing of its code."""
-
-    calls: list = field(default_factory=list, repr=False)
-
-    def __call__(self, sample, metrics, rng):
-        self.calls.append(1)
-        return one_by_one(sample, metrics, rng)
-
-
-def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("erbayes.study.harness.BLOCK", 8)
-    counted = Counted()
-    folder = tmp_path / "runs"
-    first = run({"counted": counted}, 16, folder=folder)
-    assert len(counted.calls) == 16 * 3
-    same(first, run({"counted": counted}, 16, folder=folder))
-    assert len(counted.calls) == 16 * 3
-    run({"counted": counted}, 20, folder=folder)
-    assert len(counted.calls) == 20 * 3
-
-    for other in ({"people": people(seed=2)}, {"seed": 4}):
-        settings = {"people": people(), "seed": 3} | other
-        with pytest.raises(
-            eb.DataError, match=f"another study, with {'population' if 'people' in other else 'seed'}"
-        ):
-            study({"zeta": settings["people"]}, PLANS, (50,), {"counted": counted}, PR,
-                  repetitions=8, seed=settings["seed"], folder=folder)  # fmt: skip
-
-
-def test_a_folder_serves_studies_with_different_numbers_of_metrics(tmp_path):
-    folder = tmp_path / "runs"
-    run({"own": one_by_one}, 3, folder=folder)
-    more = (*PR, m.b3_recall)
-    found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
-                  repetitions=3, seed=3, folder=folder)  # fmt: skip
-    assert len(found.runs) == 3 * 3 * 3
-
-
-def test_a_folder_keeps_levels_apart(tmp_path):
-    folder, plans = tmp_path / "runs", {"records": Records()}
-    wide = run({"t": Taylor()}, 3, folder=folder, plans=plans)
-    with pytest.raises(eb.DataError, match=r"records, 50.parquet is of another study, with levels \(0.95,\)"):
-        run({"t": Taylor()}, 3, folder=folder, plans=plans, level=0.5)
-    same(wide, run({"t": Taylor()}, 3, folder=folder, plans=plans))
-
-
 def test_seconds_are_those_of_one_sample(monkeypatch):
     """By a clock that moves on by a second whenever it is read, twice for each."""
     clock = count()
     monkeypatch.setattr("erbayes.study.harness.time.perf_counter", lambda: next(clock))
     seconds = run({"many": Taylor(), "one": one_by_one}, 8).runs.groupby("estimator").seconds.unique()
     assert seconds["many"].tolist() == [2 / 8] and seconds["one"].tolist() == [2]
-
-
-SCRIPT = """
-import sys, time
-sys.path.insert(0, {tests!r})
-import erbayes.study, test_study
-erbayes.study.harness.BLOCK = 5
-def slow(sample, metrics, rng):
-    time.sleep(0.01)
-    return test_study.one_by_one(sample, metrics, rng)
-print("ready", flush=True)
-found = test_study.run({{"slow": slow}}, 60, folder={folder!r})
-found.runs.drop(columns="seconds").to_pickle({out!r})
-"""
-
-
-def killed(tmp_path, kills, seed):
-    """Start, kill after a random time, `kills` times; then let it finish."""
-    out = str(tmp_path / "runs.pkl")
-    script = SCRIPT.format(tests=os.path.dirname(__file__), folder=str(tmp_path / "runs"), out=out)
-    rng, interrupted = np.random.default_rng(seed), 0
-    for _ in range(kills):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.05, 0.5))  # the study sleeps for longer
-        process.send_signal(signal.SIGKILL)
-        interrupted += process.wait() == -signal.SIGKILL
-        process.stdout.close()
-    assert interrupted == kills
-    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
-    return pd.read_pickle(out)
-
-
-def undisturbed():
-    from erbayes.study import harness as room
-
-    before, room.BLOCK = room.BLOCK, 5
-    try:
-        return run({"slow": one_by_one}, 60).runs.drop(columns="seconds")
-    finally:
-        room.BLOCK = before
-
-
-def test_a_killed_study_goes_on_bit_for_bit(tmp_path):
-    assert_frame_equal(killed(tmp_path, 1, 1), undisturbed(), check_exact=True)
-
-
-@pytest.mark.study
-def test_a_study_killed_ten_times_goes_on_bit_for_bit(tmp_path):
-    assert_frame_equal(killed(tmp_path, 10, 2), undisturbed(), check_exact=True)
 
 
 def test_plans_draw_what_they_say():

@@ -7,8 +7,6 @@ gives each sample to every *estimator*, an engine of `erbayes.engine` with a kin
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import sys
 import time
 import warnings
@@ -16,19 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
-from itertools import product
-from pathlib import Path
+from itertools import batched, product
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from pyarrow import parquet
 
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError, NotIdentified, show_progress, whole
-from .._internal.files import refuse_output, replacing
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
@@ -189,71 +182,8 @@ def relabel(sample: Sample, people: Population, annotator: AnnotatorLike, rng: n
     return Sample(measure(people.pred, labels), sample.design)
 
 
-RUN = ["estimator", "metric", "repetition"]
-"""Columns that identify a run of a cell."""
-
-
-class CellRuns:
-    """The runs of a cell: those that its file has, and new ones. Without a folder nothing is stored."""
-
-    def __init__(self, folder: Path | None, name: str, settings: Mapping[str, object]) -> None:
-        # addresses differ from run to run
-        self.settings = {what: re.sub(r" at 0x[0-9a-f]+", "", repr(x)) for what, x in settings.items()}
-        self.runs, self.new, self.file = pd.DataFrame(columns=RUN), list[dict[str, Any]](), None
-        if folder is None:
-            return
-        self.file = folder / f"{re.sub(r'[^\w ,.+=()%-]', '_', name)}.parquet"
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise DataError(f"cannot write {folder}: {error.strerror}: name a new folder") from error
-        if not self.file.is_file():
-            refuse_output(self.file)  # before the work instead of after it
-            return
-        try:
-            table = parquet.read_table(self.file)
-            old = json.loads(table.schema.metadata[b"study"])
-        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{self.file} is damaged: remove it, and its cell is computed again") from error
-        for what, said in self.settings.items():
-            if (before := old.get(what, said)) != said:
-                raise DataError(
-                    f"{self.file} is of another study, with {what} {before}, not {said}: name a new folder, "
-                    "or remove the file"
-                )
-        self.settings, self.runs = old | self.settings, table.to_pandas()
-
-    def keep(self, new: dict[str, Any]) -> None:
-        """Add columns of runs, and write the file, completely or not at all."""
-        self.new.append(new)
-        if self.file is not None:
-            self._gather()
-            table = pa.Table.from_pandas(self.runs, preserve_index=False)
-            metadata = {b"study": json.dumps(self.settings, indent=1, ensure_ascii=False).encode()}
-            with replacing(self.file) as file:
-                parquet.write_table(table.replace_schema_metadata(metadata), file)
-
-    def _gather(self) -> None:
-        """Put new runs next to the others."""
-        if self.new:
-            new = pd.DataFrame({c: np.concatenate([some[c] for some in self.new]) for c in self.new[0]})
-            self.runs = pd.concat([self.runs, new]).drop_duplicates(RUN) if len(self.runs) else new
-            self.new = []
-
-    def arrange(self, estimators: Sequence[str], metrics: Sequence[str], repetitions: int) -> pd.DataFrame:
-        """Return the runs that are asked for, in order."""
-        self._gather()
-        of_estimator, of_metric = (
-            pd.Index(names).get_indexer(pd.Index(self.runs[column]))
-            for column, names in (("estimator", estimators), ("metric", metrics))
-        )
-        asked = (of_estimator >= 0) & (of_metric >= 0) & (self.runs["repetition"] < repetitions).to_numpy()
-        order = np.lexsort((of_metric, self.runs["repetition"], of_estimator))
-        return self.runs.iloc[order[asked[order]]]
-
-
 BLOCK = 250
-"""Number of repetitions that are drawn together, and stored at once."""
+"""Number of repetitions that are drawn together."""
 PopulationLike = Population | Callable[[np.random.Generator], Population]
 Answers = Mapping[str, tuple[Any, Any]]
 """Figures of estimators by name, (..., k, columns), and their reasons and kinds of interval, (..., k, 2)."""
@@ -270,7 +200,6 @@ def study(
     seed: int,
     level: float | Sequence[float] = 0.95,
     annotators: Mapping[str, AnnotatorLike | None] | None = None,
-    folder: Path | str | None = None,
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
@@ -297,19 +226,10 @@ def study(
         Levels of intervals. The first is that of coverage; several give weighted interval scores and PIT.
     annotators : mapping, name -> Annotator, function or None, optional
         A function of true labels, prediction and a Generator returns labels; None, the default, errs never.
-    folder : path, optional
-        Folder of runs, a Parquet file for each cell. What it has is not computed again (see Notes).
-
-    Raises
-    ------
-    DataError
-        A folder that cannot be written to, or a file in it that is damaged or of another study.
 
     Notes
     -----
-    A file has the `repr` of all settings. It does not show what a function of yours does, so that a changed
-    function needs a new folder. Several processes share the work in a block of
-    `with joblib.parallel_config(n_jobs=2)`.
+    Several processes share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -340,7 +260,7 @@ def study(
         for p, d, n in product(populations, plans, sizes)
         for a, annotator in (annotators or {"": None}).items()
     ]
-    frames = _run_missing(cells, asked, metrics, repetitions, None if folder is None else Path(folder))
+    frames = _run_cells(cells, asked, metrics, repetitions)
     runs = pd.concat(frames, ignore_index=True)
     for i, name in enumerate(CELL if annotators else CELL[:-1]):
         runs.insert(i, name, np.repeat([cell.key[i] for cell in cells], [len(frame) for frame in frames]))
@@ -365,22 +285,6 @@ class _Cell:
         # by names and not by positions, so that a study can be extended without changing what was drawn
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
-
-    def settings(self, estimators: Mapping[str, Estimator], metrics: Sequence[Metric]) -> dict[str, object]:
-        """Return all settings by what they are called."""
-        import joblib
-
-        people, data = self.population, ""
-        if isinstance(people, Population):  # two of one size and shape have one `repr`
-            data = joblib.hash([people.units.unit, people.units.n, people.units.N, people.units.m])
-        return {
-            "population": (people, data),
-            **{name: getattr(self, name) for name in ("plan", "annotator", "levels", "seed")},
-            "draws": self.key[2],
-            "version of erbayes": version("erbayes"),
-            **{f"estimator {name}": estimator for name, estimator in estimators.items()},
-            **{f"metric {metric.name}": metric for metric in metrics},
-        }
 
     def draw_each(self, many: Samples | None, repetitions: Sequence[int]) -> Iterator[tuple[Population, Any]]:
         """Yield the population and the labelled sample of each repetition, or the error why there is none."""
@@ -408,41 +312,29 @@ class _Asked:
     estimators: dict[str, Estimator]
 
 
-def _run_missing(
+def _run_cells(
     cells: Sequence[_Cell],
     estimators: Mapping[str, Estimator],
-    metrics: Sequence[Metric],
+    metrics: tuple[Metric, ...],
     repetitions: int,
-    folder: Path | None,
 ) -> list[pd.DataFrame]:
-    """Return the runs of each cell: those in the folder, and the others, which are put into it."""
+    """Return the runs of each cell, in the order of estimators, repetitions and metrics."""
     import joblib  # which reports need not load, though they know of populations
 
-    runs, jobs = [], []
-    for cell in cells:
-        name = ", ".join(filter(None, map(str, cell.key)))
-        settings = cell.settings(estimators, metrics) if folder else {}
-        runs.append(CellRuns(folder, name, settings))
-        done = runs[-1].runs.groupby(RUN[:2])["repetition"].agg(set).to_dict()
-        for first in range(0, repetitions, BLOCK):
-            block = set(range(first, min(first + BLOCK, repetitions)))
-            missing = {(e, m): block - done.get((e, m.name), set()) for e in estimators for m in metrics}
-            asked: dict[Any, _Asked] = {}
-            for name, estimator in estimators.items():
-                wanted, engine = tuple(m for m in metrics if missing[name, m]), estimator.engine
-                if wanted:  # equal engines with the same metrics are asked once
-                    new = _Asked(adapt_to_study(engine), wanted, {})
-                    asked.setdefault((_find_key(engine), wanted), new).estimators[name] = estimator
-            if asked:
-                lacking = sorted(set().union(*missing.values()))
-                span = range(lacking[0], lacking[-1] + 1)
-                jobs.append(joblib.delayed(_run)(len(runs) - 1, cell, first, span, list(asked.values())))
-    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
-    results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for i, found in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
-        runs[i].keep(found)
-    names = [metric.name for metric in metrics]
-    return [of_cell.arrange(list(estimators), names, repetitions) for of_cell in runs]
+    asked: dict[Any, _Asked] = {}
+    for name, estimator in estimators.items():  # equal engines are asked once
+        new = _Asked(adapt_to_study(estimator.engine), metrics, {})
+        asked.setdefault(_find_key(estimator.engine), new).estimators[name] = estimator
+    blocks = [range(first, min(first + BLOCK, repetitions)) for first in range(0, repetitions, BLOCK)]
+    jobs = [joblib.delayed(_run)(cell, block, list(asked.values())) for cell in cells for block in blocks]
+    results = joblib.Parallel(return_as="generator")(jobs)
+    found = show_progress(results, len(jobs), "study", sys.stderr.isatty())
+    order = {name: i for i, name in enumerate(estimators)}
+    runs = []
+    for of_cell in batched(found, len(blocks)):
+        frame = pd.concat(map(pd.DataFrame, of_cell), ignore_index=True)
+        runs.append(frame.sort_values("estimator", key=lambda names: names.map(order), kind="stable"))
+    return runs
 
 
 def _find_key(engine: Engine) -> Any:
@@ -453,15 +345,12 @@ def _find_key(engine: Engine) -> Any:
     return id(engine)
 
 
-def _run(
-    i: int, cell: _Cell, first: int, repetitions: Sequence[int], asked: Sequence[_Asked]
-) -> tuple[int, dict[str, Any]]:
-    """Return the number of a cell, and columns of runs of some repetitions, whose block starts at `first`."""
-    many, apart, answers = None, list[_Asked](), dict[str, Any]()
+def _run(cell: _Cell, repetitions: range, asked: Sequence[_Asked]) -> dict[str, Any]:
+    """Return columns of runs of a block of repetitions, by estimator, repetition and metric."""
+    many, apart, answers, first = None, list[_Asked](), dict[str, Any](), repetitions[0]
     if isinstance(cell.population, Population) and draws_batches(cell.plan):  # others are drawn one by one
-        n, count = cell.key[2], repetitions[-1] + 1 - first
-        drawn = draw_samples(cell.plan, cell.population.units, n, count, cell.rng(first))
-        many = Samples(drawn.units, drawn.design, drawn.unit[repetitions[0] - first :])
+        n, count = cell.key[2], len(repetitions)
+        many = draw_samples(cell.plan, cell.population.units, n, count, cell.rng(first))
     batches = [] if many is None or cell.annotator is not None else many.batches
     for a in asked:
         if batches and getattr(a.engine, "batched", False):
@@ -491,8 +380,7 @@ def _run(
     frame = dict(zip(("estimator", "metric", "repetition", "truth"), columns, strict=True))
     names = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
     reason[np.isnan(frame["truth"])] = "it is 0/0 in this population"
-    texts = {"reason": reason, "kind": kind}
-    return i, frame | dict(zip(names, figures.T, strict=True)) | texts
+    return frame | dict(zip(names, figures.T, strict=True)) | {"reason": reason, "kind": kind}
 
 
 def _find_truth(population: Population, metric: Metric) -> float:
