@@ -12,7 +12,7 @@ from erbayes.datasets import patentsview_releases
 
 TRUTH, SAMPLES = "20220630", 500
 PAIRS = (("20170808", "20201229"), ("20190820", "20211230"), ("20201229", "20211230"))
-P, DESIGN = [eb.metrics.pairwise_precision], eb.design.WithRepeats(eb.UniformRecords())
+P, DESIGN = [eb.metrics.pairwise_precision], eb.UniformRecords(repeats=True)
 
 
 def precision(releases: pd.DataFrame, old: str, new: str, draws: int, rng: np.random.Generator) -> None:

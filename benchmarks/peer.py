@@ -15,7 +15,7 @@ from erbayes import columns, datasets, metrics
 
 ROUNDS = 7
 BAR = 50
-EACH_DRAW = eb.design.WithRepeats(eb.UniformRecords())
+EACH_DRAW = eb.UniformRecords(repeats=True)
 """The design of er-evaluation, in which an entity counts as often as it was drawn."""
 
 RECORDS, CLUSTERS = metrics.definitions.N, columns.Known(columns.PREDICTED_CLUSTERS)

@@ -112,7 +112,7 @@ def study(
         for _ in range(args.samples // BLOCK):
             unit = draw_units(design, units, (BLOCK, n), rng)
             once = taylor(eb.Sample.many(units, design, unit), METRICS)
-            each = taylor(eb.Sample.many(units, eb.design.WithRepeats(design), unit), METRICS)
+            each = taylor(eb.Sample.many(units, replace(design, repeats=True), unit), METRICS)
             plain = replace(each, unseen=replace(each.unseen, certain=np.array([-np.inf, np.inf])))
             for how, fit in (("before", plain), ("cut", each), ("once, cut", once)):
                 judged.setdefault(how, []).append(judge(fit, right))

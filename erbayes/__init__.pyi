@@ -32,7 +32,7 @@ from .design import Stratified as Stratified
 from .design import UniformClusters as UniformClusters
 from .design import UniformRecords as UniformRecords
 from .design import WeightedRecords as WeightedRecords
-from .design.rounds import top_up as top_up
+from .design.records import top_up as top_up
 from .design.sample import Sample as Sample
 from .engine import side_by_side as side_by_side
 from .engine.diagnostics import alarms as alarms

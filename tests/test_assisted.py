@@ -403,7 +403,7 @@ def test_changes_by_sets_of_records(design, other):
     labels = truth[truth.isin(drawn)]
     plan = eb.UniformClusters() if design == "clusters" else eb.UniformRecords(draws=list(drawn))
     if design == "records":
-        plan = eb.design.WithRepeats(plan)
+        plan = replace(plan, repeats=True)
     sample = eb.Sample(eb.measure(PREDICTION, labels), plan)
     predicted, clusters = set(sets(PREDICTION)), sets(other)
     changed = [c for c in clusters if c not in predicted]

@@ -70,7 +70,7 @@ def test_census_of_predicted_clusters(seed):
 
 def test_absolute_P_rec_under_records():
     pred, true = population(1)
-    found = eb.estimate(pred, true, eb.design.WithRepeats(eb.UniformRecords(list(true))), [m.P_rec])
+    found = eb.estimate(pred, true, eb.UniformRecords(list(true), repeats=True), [m.P_rec])
     assert found.mean[0] == pytest.approx(oracle.truth(list(true), list(pred))["P_rec"], rel=1e-12)
 
 

@@ -33,7 +33,7 @@ def test_a_prediction_against_itself_differs_by_nothing(name):
 def test_each_prediction_as_by_itself_and_the_difference_paired():
     pred, other, true = two()
     some = true[true.isin(sorted(true.unique())[:9])]
-    design = eb.design.WithRepeats(eb.UniformRecords())
+    design = eb.UniformRecords(repeats=True)
     found = eb.compare({"a": pred, "b": other}, some, design, CHOSEN)
     for k, p in enumerate((pred, other)):
         alone = eb.estimate(p, some, design, CHOSEN)

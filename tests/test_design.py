@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections import Counter
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
@@ -424,7 +424,7 @@ def test_difference_of_two_metrics_is_paired():
 def test_weighted_records_of_equal_probability_are_uniform_records():
     owners = ["x", "y", "v", "x"]
     units = eb.measure(PRED, labels("xyv"))
-    records = eb.design.WithRepeats(eb.UniformRecords(owners))
+    records = eb.UniformRecords(owners, repeats=True)
     both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), records]
     a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
@@ -676,7 +676,7 @@ def test_summed_probabilities_are_known_weights():
     weights = eb.KnownWeights({e: 1 / (5 * p) for e, p in total.items()}, draws, absolute=True)
     for prob in (CHANCES, pd.Series(CHANCES)[::-1]):
         design = eb.WeightedRecords.of(labels("xyv"), drawn, prob, absolute=True)
-        design = eb.design.WithRepeats(design)
+        design = replace(design, repeats=True)
         a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in (design, weights))
         np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
         np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
@@ -762,9 +762,3 @@ def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_predi
     sample = eb.Sample(eb.measure(new, labels), design)
     with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
         sample.contributions([eb.columns.PREDICTED_LINKS])
-
-
-@pytest.mark.parametrize("other", [eb.UniformClusters(5), eb.KnownWeights({"x": 2.0})])
-def test_only_designs_that_count_units_once_are_taken_with_repeats(other):
-    with pytest.raises(eb.DataError, match=f"KnownSelection or Pooled, not {type(other).__name__}"):
-        eb.design.WithRepeats(other)

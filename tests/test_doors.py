@@ -346,7 +346,7 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         with pytest.raises(eb.DataError, match="pairs do not name"):
             eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)
     # records kept as singletons have no number, so that each draw counts
-    right = eb.estimate(whole, labels, eb.design.WithRepeats(design), recall)
+    right = eb.estimate(whole, labels, replace(design, repeats=True), recall)
     same = eb.estimate(alone, labels, design, recall, missing=eb.Missing.SINGLETON)
     # clusters stand in another order, and sums of floats differ by it in the last digit
     np.testing.assert_allclose(right.estimate, same.estimate, rtol=1e-13)
@@ -395,7 +395,7 @@ def test_the_shell_names_the_list_of_records_first(pairs):
     whole, design = eb.Clustering.from_pairs(table, records=records), eb.UniformRecords(drawn)
     for more, counted in (
         (["--records", "all.csv"], design),
-        (["--missing", "singleton"], eb.design.WithRepeats(design)),
+        (["--missing", "singleton"], replace(design, repeats=True)),
     ):
         told = shell(folder, *command, *more)
         assert told.exit_code == 0

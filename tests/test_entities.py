@@ -1,5 +1,6 @@
 """Number and mean size of entities: the formula by brute force, values by hand, and one interval in every door."""
 
+from dataclasses import replace
 from itertools import product
 from math import expm1, isnan, log, log1p
 from operator import mul
@@ -11,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import gamma, norm, t
 
 import erbayes as eb
-from erbayes.design import WithRepeats
 from erbayes.engine.closed_form import ClosedForm
 
 BOTH = ["entities", "mean-cluster-size"]
@@ -91,7 +91,7 @@ def test_counts_of_drawn_records_are_those_of_loops(n, wrong, once):
     truth, prediction = population(n, wrong=wrong)
     drawn = truth.iloc[np.random.default_rng(1).integers(0, len(truth), n)].tolist()
     K, low, high = count_by_hand(truth, prediction, drawn, lambda size: size / len(truth), once)
-    design = eb.UniformRecords(drawn) if once else WithRepeats(eb.UniformRecords(drawn))
+    design = eb.UniformRecords(drawn, repeats=not once)
     found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
     assert_allclose(found.mean, [K, len(truth) / K], rtol=1e-9)
     assert_allclose(found.interval()[0], [low, high], rtol=1e-8)
@@ -122,7 +122,7 @@ def test_entities_of_one_size_have_the_rule_of_three():
     assert len(set(DRAWN)) == 98
     # 98 entities that are seen with chance π in 100 draws count as 98 x -log(1 - π)/π
     missed = 100 * log1p(-1 / 2000)
-    for counted, as_draws in ((WithRepeats(design), 100), (design, 98 * missed / expm1(missed))):
+    for counted, as_draws in ((replace(design, repeats=True), 100), (design, 98 * missed / expm1(missed))):
         found, half = eb.estimate(TWO_FILES, labels, counted, BOTH), 64.2 * 100 / as_draws
         assert_allclose(found.interval()[0], [2000 - half, 2000 + half], atol=0.1)
         assert_allclose(found.interval()[1], [4000 / (2000 + half), 4000 / (2000 - half)], rtol=1e-4)

@@ -70,7 +70,7 @@ def test_labelled_inventors():
     found = eb.estimate(
         datasets.patentsview_release("20211230"),
         datasets.patentsview_benchmark(),
-        eb.design.WithRepeats(eb.UniformRecords()),
+        eb.UniformRecords(repeats=True),
         tuple(PEER),
         missing=eb.Missing.OMIT,
     )

@@ -364,7 +364,7 @@ def test_taken_as(what):
 
 def test_a_frame_of_records_that_the_prediction_lacks_is_one():
     some = P.drop("r1")
-    frame, uniform = (eb.design.WithRepeats(eb.UniformRecords(population=n)) for n in (8, None))
+    frame, uniform = (eb.UniformRecords(population=n, repeats=True) for n in (8, None))
     found = eb.estimate(some, L, frame, PR, missing=eb.Missing.OMIT)
     whole = eb.estimate(some, L, uniform, PR, missing=eb.Missing.OMIT)
     np.testing.assert_allclose(found.uncut_sd, whole.uncut_sd * np.sqrt(1 - 3 / 8), rtol=1e-12)

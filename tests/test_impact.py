@@ -1,6 +1,7 @@
 """Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -15,7 +16,6 @@ from test_statistics import slope_of_the_page
 import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
-from erbayes.design import WithRepeats
 from erbayes.labels import Multipurpose, Records, draw
 from erbayes.units import features
 
@@ -139,7 +139,7 @@ KNOWN = eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN))
 
 def each_draw(drawn):
     """The design of drawn records that count as often as they were drawn."""
-    return WithRepeats(eb.UniformRecords(list(drawn)))
+    return eb.UniformRecords(list(drawn), repeats=True)
 
 
 def by_loops(drawn, once):
@@ -346,7 +346,7 @@ class TestDesigns:
         ("design", "uniform"),
         [
             (KNOWN, BY_RECORDS),
-            (WithRepeats(KNOWN), each_draw(DRAWN)),
+            (replace(KNOWN, repeats=True), each_draw(DRAWN)),
             (eb.design.BySize(lambda size: size / N, list(DRAWN)), each_draw(DRAWN)),
             (eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True), each_draw(DRAWN)),
         ],

@@ -74,7 +74,7 @@ def test_draws_that_nobody_began_are_not_unresolved():
 def test_without_unresolved_draws_nothing_changes():
     _, _, plain, _ = sampled(np.random.default_rng(2), chance=lambda record: np.ones(len(record)))
     n = len(plain)
-    for design in (plain.design, eb.design.WithRepeats(plain.design)):
+    for design in (plain.design, replace(plain.design, repeats=True)):
         classes = np.arange(n) % 3 if design.repeats else None
         wanted = eb.Sample(plain.units, design)
         same = eb.Sample(plain.units, eb.design.Responding(design, np.ones(n, bool), classes))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, pairwise, permutations, product
@@ -549,7 +549,7 @@ def test_weights_are_fractions_of_the_known_total():
     drawn = sa.draw(PRED, sa.LinkEnds(), n=6, seed=2)
     labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
     units, design = eb.measure(PRED, labels), drawn.design(labels)
-    each, once = eb.design.WithRepeats(design).expand(units), design.expand(units)
+    each, once = replace(design, repeats=True).expand(units), design.expand(units)
     owners = [TRUE[r] for r in drawn.table["record"]]
     p = {e: sum(Fraction(M[r] - 1, 10) for r in TRUE if TRUE[r] == e) for e in set(owners)}
     np.testing.assert_allclose(each.weight, [float(1 / (6 * p[e])) for e in owners], rtol=1e-14)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -259,7 +260,7 @@ def test_a_mixture_has_bounded_shares_of_mean_one():
     ).max()
     assert_allclose(shares, (links / chance)[entities] / most, atol=1e-12)
     assert most < 1 / 0.6
-    each = eb.Sample(sample.units, eb.design.WithRepeats(sample.design))
+    each = eb.Sample(sample.units, replace(sample.design, repeats=True))
     assert (shares @ values) / shares.sum() == pytest.approx(eb.engine.taylor(each, P).apply(P, 1).mean[0])
 
 

@@ -127,8 +127,8 @@ def matches(found, ends, rtol=1e-10):
 @pytest.mark.parametrize(
     ("design", "weight", "theta"),
     [
-        (eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN)), N / (n * SIZE), 1.0),
-        (eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN, population=N)), N / (n * SIZE), 1 - n / N),
+        (eb.UniformRecords(draws=DRAWN, repeats=True), N / (n * SIZE), 1.0),
+        (eb.UniformRecords(draws=DRAWN, population=N, repeats=True), N / (n * SIZE), 1 - n / N),
         (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
         (eb.design.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
     ],
@@ -233,7 +233,7 @@ def test_difference_of_two_predictions():
     other = N / (n * SIZE)[:, None] * counted(DRAWN, merged)[0]
     e = Z @ slopes(Z.sum(axis=0)) - other @ slopes(other.sum(axis=0))
     wanted = np.sqrt(n / (n - 1) * ((e - e.mean()) ** 2).sum())
-    design = eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN))
+    design = eb.UniformRecords(draws=DRAWN, repeats=True)
     found = eb.compare(both, LABELS, design, PRECISION).differences()
     np.testing.assert_allclose(found["se"], wanted, rtol=1e-10)
 

@@ -453,7 +453,7 @@ def covary_in_strata(strata, thetas):
 
 def draw_records():
     drawn = TRUTH[TRUTH <= 60].sample(40, replace=True, random_state=1).tolist()
-    design = eb.design.WithRepeats(eb.UniformRecords(drawn))
+    design = eb.UniformRecords(drawn, repeats=True)
     return design, drawn, [1 / SIZES[e] for e in drawn], covary_once, [1.0] * len(drawn), 1
 
 

@@ -43,8 +43,7 @@ from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray, floats
 from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Sentence, need_object, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..design.checks import make_unreached
-from ..design.contract import SelectedBySize
+from ..design.contract import SelectedBySize, make_unreached
 from ..design.records import draws_records
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample

@@ -8,10 +8,9 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.remedies import SingleUnit
-from .changes import FrozenWeights, Responding, WithRepeats, size_classes
-from .records import ByPredictedSize, DistinctEntities, UniformRecords
-from .rounds import KnownSelection, Pooled, WeightedRecords
-from .units import BySize, KnownInclusion, KnownWeights, Stratified, UniformClusters
+from .changes import FrozenWeights, Responding, size_classes
+from .records import ByPredictedSize, DistinctEntities, Pooled, UniformRecords, WeightedRecords
+from .units import BySize, KnownInclusion, KnownSelection, KnownWeights, Stratified, UniformClusters
 
 __all__ = [
     "ByPredictedSize",
@@ -28,6 +27,5 @@ __all__ = [
     "UniformClusters",
     "UniformRecords",
     "WeightedRecords",
-    "WithRepeats",
     "size_classes",
 ]

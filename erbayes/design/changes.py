@@ -1,4 +1,4 @@
-"""Designs that hold another one: each draw counts, some are unresolved, or weights are frozen.
+"""Designs that hold another one: some draws are unresolved, or weights are frozen.
 
 An unresolved draw has no entity, so that the resolved draws of its class get its weight. Estimates are
 unbiased if draws are missing at random within classes, which no data of the sample can show.
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import hstack
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
@@ -22,53 +23,19 @@ from .._internal.digits import Brief
 from .._internal.errors import DataError, Remedy, need, need_object, number, refuse_cases, whole
 from ..metrics.columns import EXACT
 from ..units.units import Units
-from .checks import make_unreached
-from .contract import Design, HasRounds
-from .draws import DrawnUnits, Round, count_classes, count_once
+from .contract import Design, HasRounds, make_unreached
+from .draws import DrawnUnits, Round, count_once, indicate
 
 FEWEST = 10
 """Number of resolved draws that each class by size needs, so that its share does not depend on a few."""
-
-
-def WithRepeats(design: Any) -> Any:
-    """Return another design, each draw of which counts as often as it was made ([B22]).
-
-    By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
-    chance to be drawn at all (docs/intervals.md). Each draw counts in Hansen and Hurwitz (1943).
-
-    Parameters
-    ----------
-    design : UniformRecords, ByPredictedSize, KnownSelection or Pooled
-        A design that holds another one, such as `Responding`, holds this one instead.
-
-    Raises
-    ------
-    DataError
-        If the design is another one.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> design = eb.UniformRecords(draws=["x", "x", "y"])
-    >>> design.expand(units).weight.round(3), WithRepeats(design).expand(units).weight.round(3)
-    (array([1.143, 1.73 ]), array([0.667, 0.667, 1.333]))
-    """
-    if not hasattr(design, "repeats") or isinstance(design, type):
-        raise DataError(
-            "WithRepeats takes UniformRecords, ByPredictedSize, KnownSelection or Pooled, not "
-            f"{type(design).__name__}: no other design counts a unit once that was drawn twice, and one that "
-            "holds another design takes WithRepeats inside it"
-        )
-    return replace(design, repeats=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrozenWeights(Brief):
     """The draws of a design with their weights on the prediction that was drawn from.
 
-    They evaluate another prediction of the same records if the selection probability of an entity depends on
-    the predicted clusters of its records, as under `erbayes.labels.LinkEnds`.
+    They evaluate another prediction of the same records if the chance of an entity depends on the predicted
+    clusters of its records, as under `erbayes.labels.LinkEnds`.
 
     Parameters
     ----------
@@ -106,20 +73,16 @@ class FrozenWeights(Brief):
                 f"{known:,.0f}: records that could not be drawn must not count",
                 Remedy("count its records only", "frame=drawn_from", "--frame FILE"),
             )
-        single = units.ids.symmetric_difference(self.drawn_from.ids)
-        said = (
-            "{n} labelled units are in the prediction or in the one that was drawn from, not in both, such as"
-        )
+        then, never = self.drawn_from, expansion.unreached
+        single = units.ids.symmetric_difference(then.ids)
+        said = "{n} labelled units are in one of the prediction and that which was drawn from, such as"
         refuse_cases(single, said, "", remedies.ALL_RECORDS)
-        position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
-        never = expansion.unreached
-        then = self.drawn_from
+        position = units.ids.get_indexer(then.ids).astype(np.int64)
         same = units.known is not None and units.known.equals(then.known)
         same = same and np.array_equal(units.n, then.n) and np.array_equal(units.m, then.m)
         if never is not None and not same:
             # records that are never drawn may be in clusters of any size here
-            sizes = np.unique(units.m) if units.known is None else units.known.size
-            never = make_unreached(sizes, units)
+            never = make_unreached(np.unique(units.m) if units.known is None else units.known.size, units)
         unit, order = position[expansion.unit], position[expansion.order]
         return replace(expansion, unit=unit, order=order, unreached=never)
 
@@ -163,8 +126,8 @@ class Responding(Brief):
     Raises
     ------
     DataError
-        If there is no resolved draw, if other arguments do not have one value for each draw, or if odds are
-        below 0. In `expand`, if a class has no resolved draw, or the design takes no unresolved ones.
+        If no draw is resolved, if arguments do not have a value for each draw, or if odds are below 0. In
+        `expand`, if a class has no resolved draw, or the design takes no unresolved ones.
 
     Examples
     --------
@@ -192,46 +155,43 @@ class Responding(Brief):
     odds: float = 1.0
 
     def __post_init__(self) -> None:
-        said = "a design with unresolved draws is an object such as UniformRecords()"
-        need_object(self.design, "expand", said)
-        resolved = self._check_resolved()
+        need_object(self.design, "expand", "a design of unresolved draws is an object as UniformRecords()")
+        resolved = np.asarray(self.resolved)
+        if resolved.dtype != bool or resolved.ndim != 1 or not resolved.any():
+            raise DataError("resolved holds True or False for every draw, and True for one or more")
         given = {"marks of begun draws": self.begun, "classes": self.classes}
         given |= {"records": self.records, "clusters": self.clusters}
         for what, values in given.items():
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
+        if self.tried.dtype != bool:
+            raise DataError("begun holds True or False for every draw")
         if mixed := int((pd.Series(resolved).groupby(self._code_records()).nunique() > 1).sum()):
             raise DataError(f"{mixed} records have resolved draws and others: an answer is for all draws")
         if unbegun := int((resolved & ~self.tried).sum()):
             raise DataError(f"{unbegun} draws are resolved, but not begun")
         missing = 0 if self.classes is None else int(pd.Series(list(self.classes)).isna().sum())
         if missing:
-            said = "draws have no class: make these a class of their own"
-            raise DataError(f"{missing} of {len(resolved)} {said}")
+            said = f"{missing} of {len(resolved)} draws have no class"
+            raise DataError(f"{said}: make these a class of their own")
         number(self.odds, "odds", lambda x: x >= 0, "be 0 or more")
-
-    @property
-    def unresolved(self) -> float:
-        """Share of the draws that are not resolved, among those that were begun."""
-        return float((~self._check_resolved()[self.tried]).mean())
-
-    @property
-    def unresolved_alike(self) -> FloatArray:
-        """Share of the begun draws of its class that are not resolved, for each resolved draw, (r,)."""
-        resolved = self._check_resolved()
-        code = self._code_classes(resolved)
-        share = 1 - np.bincount(code[resolved]) / np.bincount(code[self.tried])
-        return np.asarray(share[code[resolved]])
 
     @property
     def tried(self) -> BoolArray:
         """True for each draw that was begun, resolved or not, (n,)."""
-        if self.begun is None:
-            return np.ones(len(self.resolved), dtype=bool)
-        begun = np.asarray(self.begun)
-        if begun.dtype != bool:
-            raise DataError("begun holds True or False for every draw")
-        return begun
+        return np.ones(len(self.resolved), dtype=bool) if self.begun is None else np.asarray(self.begun)
+
+    @property
+    def unresolved(self) -> float:
+        """Share of the draws that are not resolved, among those that were begun."""
+        return float((~np.asarray(self.resolved)[self.tried]).mean())
+
+    @property
+    def unresolved_alike(self) -> FloatArray:
+        """Share of the begun draws of its class that are not resolved, for each resolved draw, (r,)."""
+        resolved, code = np.asarray(self.resolved), self._code_classes()
+        share = 1 - np.bincount(code[resolved]) / np.bincount(code[self.tried])
+        return np.asarray(share[code[resolved]])
 
     def expect_lost(self) -> pd.Series:
         """Return each predicted cluster of draws none of which is resolved, with its number by chance.
@@ -251,111 +211,112 @@ class Responding(Brief):
             return np.arange(len(self.resolved))
         return pd.factorize(pd.Series(list(self.records)))[0].astype(np.int64)
 
-    def _check_resolved(self) -> BoolArray:
-        resolved = np.asarray(self.resolved)
-        if resolved.dtype != bool or resolved.ndim != 1 or not resolved.any():
-            raise DataError("resolved holds True or False for every draw, and True for one or more")
-        return resolved
-
-    def expand(self, units: Units) -> DrawnUnits:
-        draws = self.design.expand(units)
-        resolved = self._check_resolved()
-        n, r = len(resolved), len(draws.order)
-        known = draws.once or draws.df_lost > 1  # the chances of units, or of the parts of Pooled
-        rounds = self.design.rounds(units) if known and isinstance(self.design, HasRounds) else []
-        self._need_adjustable(draws, known=bool(rounds))
-        if r != resolved.sum():
-            raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
-        of_all = self._code_classes(resolved)
-        of_draw = np.zeros(r, dtype=np.int64) if draws.stratum is None else draws.stratum
-        delta = self._weigh(units, draws.order)
-        of_all = _lend(of_all, self._find_strata(of_draw, of_all, resolved), resolved, delta)
-        stratum, drawn = self._find_strata(of_draw, of_all, resolved), np.bincount(of_all).astype(float)
-        code, resolved_of = of_all[resolved], np.bincount(of_all[resolved], minlength=len(drawn))
-        lent = delta / np.bincount(code, delta)[code]
-        begun = np.bincount(of_all[self.tried], minlength=len(drawn))
-        represented = (1 + (begun - resolved_of)[code] * lent) * (drawn / begun)[code]
-        even = (drawn / resolved_of)[code]
-        of_stratum = np.bincount(stratum, drawn)
-        if rounds:
-            expected = np.sum([n_t * one.p for n_t, one in zip(of_stratum, rounds, strict=True)], axis=0)
-            repeats = 1 / expected[draws.order]
-        else:
-            repeats = draws.weight * (r / n)
-        # the means of lenders vary, and what a draw represents beyond an even share multiplies them
-        lent, beyond = lent / represented, represented - even
-        if not draws.once:
-            found = count_classes(draws, repeats * represented, code, stratum, (drawn, begun), lent)
-            return found if self.odds == 1 else _vary_lenders(found, code, lent, beyond, np.arange(r))
-        share = drawn / of_stratum[stratum]
-        of_class = [rounds[h] for h in stratum]
-        P = np.stack([one.p for one in of_class], axis=1)
-        p = P * _compare_shares(draws.order, code, share, stratum, resolved_of * P)
-        if self.records is not None and not any(one.population for one in of_class):
-            recorded, met = (self._count_records(of_all, at) for at in (resolved, slice(None)))
-            answers = drawn, resolved_of, recorded / met
-            p = _answer_together(p, P / units.size[:, None] / share, *answers)
-        answered = [
-            Round(int(x), of_unit, one.population and round(one.population * part))
-            for x, of_unit, one, part in zip(resolved_of, p.T, of_class, share, strict=True)
-        ]
-        found = count_once(draws.order, answered, repeats * represented, code)
-        found = replace(found, unreached=draws.unreached)
-        records = np.array([one.population or np.inf for one in of_class])
-        found = _vary_shares(found, answered, share, stratum, of_stratum[stratum], records)
-        if self.odds == 1:
-            return found
-        row = np.searchsorted(found.unit, draws.order)
-        even_of, tilted_of = (np.bincount(row, repeats * x) for x in (even, represented))
-        lent = lent * repeats * represented / tilted_of[row]
-        found = replace(found, weight=found.weight * tilted_of / even_of)
-        return _vary_lenders(found, code, lent, beyond, row)
-
-    def _weigh(self, units: Units, order: IntArray) -> FloatArray:
-        """Return the odds of resolved draws, (r,), to be like those that are not resolved."""
-        if self.odds == 1:
-            return np.ones(len(order))
-        wrong, right = (self.odds, 1.0) if np.isfinite(self.odds) else (1.0, 0.0)
-        return np.asarray(np.where(units.column(EXACT)[order] == 0, wrong, right))
-
-    def _count_records(self, code: IntArray, chosen: Any) -> FloatArray:
-        """Return the number of different records of each class among the chosen draws, (G,)."""
-        found = pd.Series(self._code_records()[chosen]).groupby(code[chosen]).nunique()
-        return np.asarray(found, dtype=float)
-
-    def _code_classes(self, resolved: BoolArray) -> IntArray:
+    def _code_classes(self) -> IntArray:
         """Return the class of each draw, (n,), numbered in order."""
-        classes = np.zeros(len(resolved)) if self.classes is None else pd.Series(list(self.classes))
+        classes = np.zeros(len(self.resolved)) if self.classes is None else pd.Series(list(self.classes))
         code, names = pd.factorize(classes, sort=True)
-        answered = np.bincount(code[resolved], minlength=len(names))
+        answered = np.bincount(code[np.asarray(self.resolved)], minlength=len(names))
         said = "{n} classes hold no resolved draw, such as"
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
         return code.astype(np.int64)
 
-    def _need_adjustable(self, draws: DrawnUnits, known: bool) -> None:
-        """Refuse designs without `known` chances of units, and whose weights cannot be adjusted by draw."""
-        name = type(self.design).__name__
-        if not known and (draws.once or draws.L is not None):
+    def expand(self, units: Units) -> DrawnUnits:
+        draws, n = self.design.expand(units), len(self.resolved)
+        known = draws.once or draws.df_lost > 1  # the chances of units, or of the parts of Pooled
+        rounds = self.design.rounds(units) if known and isinstance(self.design, HasRounds) else []
+        if not rounds and (known or draws.L is not None):
             raise DataError(
-                f"{name} takes no unresolved draws: resolve each draw, list draws with their repeats "
-                "(UniformRecords), or draw records with replacement"
+                f"{type(self.design).__name__} takes no unresolved draws: resolve each draw, list draws with "
+                "their repeats (UniformRecords), draw records with replacement, or make the design of the "
+                "resolved draws alone if strata are classes themselves"
             )
-        if not known and draws.df_lost > 1:
+        if (r := len(draws.order)) != np.sum(self.resolved):
             raise DataError(
-                f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
-                "strata are classes themselves"
+                f"{np.sum(self.resolved)} of {n} draws are resolved, but the design has {r} draws"
             )
+        classes = self._classify(units, draws)
+        if rounds:
+            of_part = np.bincount(classes.stratum, classes.drawn)
+            expected = np.sum([k * one.p for k, one in zip(of_part, rounds, strict=True)], axis=0)
+            repeats = classes.represented / expected[draws.order]
+        else:
+            repeats = draws.weight * (r / n) * classes.represented
+        if draws.once:
+            return self._count_once(units, draws, rounds, classes, repeats)
+        found = _count_each(draws, repeats, classes)
+        return found if self.odds == 1 else _vary_lenders(found, classes, classes.lent, np.arange(r))
 
-    def _find_strata(self, of_draw: IntArray, code: IntArray, resolved: BoolArray) -> IntArray:
-        """Return the stratum of each class, (G,), which is that of its resolved draws `of_draw`."""
-        of_class = np.full(int(code.max()) + 1, -1)
-        of_class[code[resolved]] = of_draw
-        if (mixed := of_class[code[resolved]] != of_draw).any():
-            raise DataError(
-                f"{int(mixed.sum())} draws share a class with draws of another part: classes lie within the "
-                "parts of Pooled"
+    def _classify(self, units: Units, draws: DrawnUnits) -> Classes:
+        """Return the classes of draws, each within one part of the design."""
+        resolved, of_all, r = np.asarray(self.resolved), self._code_classes(), len(draws.order)
+        of_draw = np.zeros(r, dtype=np.int64) if draws.stratum is None else draws.stratum
+        stratum = np.full(int(of_all.max()) + 1, -1)
+        stratum[of_all[resolved]] = of_draw
+        if mixed := int((stratum[of_all[resolved]] != of_draw).sum()):
+            said = f"{mixed} draws share a class with draws of another part"
+            raise DataError(f"{said}: classes lie within the parts of Pooled")
+        delta = np.ones(r)
+        if self.odds != 1:
+            wrong, right = (self.odds, 1.0) if np.isfinite(self.odds) else (1.0, 0.0)
+            delta = np.where(units.column(EXACT)[draws.order] == 0, wrong, right)
+        of_all, stratum, delta = _lend(of_all, stratum, resolved, delta)
+        code = of_all[resolved]
+        drawn = np.bincount(of_all).astype(float)
+        begun, answered = (np.bincount(of_all[at], minlength=len(drawn)) for at in (self.tried, resolved))
+        lent = delta / np.bincount(code, delta)[code]
+        represented = (1 + (begun - answered)[code] * lent) * (drawn / begun)[code]
+        even = (drawn / answered)[code]
+        return Classes(of_all, code, stratum, drawn, begun, answered, represented, even, lent / represented)
+
+    def _count_once(
+        self, units: Units, draws: DrawnUnits, rounds: list[Round], classes: Classes, repeats: FloatArray
+    ) -> DrawnUnits:
+        """Return units that count once, the resolved draws of each class being a round."""
+        drawn, stratum, resolved = classes.drawn, classes.stratum, classes.resolved
+        of_part = np.bincount(stratum, drawn)[stratum]
+        share, of_class = drawn / of_part, [rounds[h] for h in stratum]
+        P = np.stack([one.p for one in of_class], axis=1)
+        p = P * _compare_shares(draws.order, classes, share, resolved * P)
+        if self.records is not None and not any(one.population for one in of_class):
+            record = self._code_records()
+            answered, met = (
+                pd.Series(record[at]).groupby(classes.of_all[at]).nunique().to_numpy(dtype=float)
+                for at in (np.asarray(self.resolved), slice(None))
             )
-        return of_class
+            p = _answer_together(p, P / units.size[:, None] / share, drawn, resolved, answered / met)
+        answers = [
+            Round(int(x), of_unit, one.population and round(one.population * part))
+            for x, of_unit, one, part in zip(resolved, p.T, of_class, share, strict=True)
+        ]
+        found = replace(count_once(draws.order, answers, repeats, classes.code), unreached=draws.unreached)
+        found = _vary_shares(found, of_class, p, classes, share)
+        if self.odds == 1:
+            return found
+        row = np.searchsorted(found.unit, draws.order)
+        even = np.bincount(row, repeats / classes.represented * classes.even)
+        tilted = np.bincount(row, repeats)
+        found = replace(found, weight=found.weight * tilted / even)
+        return _vary_lenders(found, classes, classes.lent * repeats / tilted[row], row)
+
+
+class Classes(NamedTuple):
+    """Classes of n draws, of which r are resolved.
+
+    `of_all` (n,), `code` (r,): class of each draw, and of each resolved one; `stratum` (G,): part of the
+    design of each class; `drawn`, `begun`, `resolved` (G,): numbers of draws; `represented` (r,): draws that
+    each resolved one stands for, and `even` (r,) on average; `lent` (r,): its weight in the mean of lenders
+    of its class, over what it represents.
+    """
+
+    of_all: IntArray
+    code: IntArray
+    stratum: IntArray
+    drawn: FloatArray
+    begun: IntArray
+    resolved: IntArray
+    represented: FloatArray
+    even: FloatArray
+    lent: FloatArray
 
 
 def find_responding(design: Any) -> Responding | None:
@@ -372,56 +333,83 @@ def set_odds(design: Any, odds: float) -> Any:
     return replace(design, design=set_odds(design.design, odds))
 
 
-def _lend(code: IntArray, stratum: IntArray, resolved: BoolArray, delta: FloatArray) -> IntArray:
-    """Return classes of draws, (n,), each with odds `delta` (r,) above 0, if a class of its part has some.
+def _lend(
+    code: IntArray, stratum: IntArray, resolved: BoolArray, delta: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return classes of draws, (n,), with their strata, (G,), and odds, (r,), some above 0 in each class.
 
-    A class with unresolved draws and odds of 0 alone goes to the nearest class of its `stratum` (G,). In a
-    part of such classes only, all odds become 1.
+    A class with odds of 0 alone goes to the nearest class of its stratum. In a stratum of such classes only,
+    all odds become 1.
     """
     lends = np.bincount(code[resolved], delta, len(stratum)) > 0
-    if lends.all():
-        return code
-    delta[~np.bincount(stratum, lends)[stratum].astype(bool)[code[resolved]]] = 1.0
-    lends = np.bincount(code[resolved], delta, len(stratum)) > 0
+    some = np.bincount(stratum, lends)[stratum] > 0
+    delta = np.where(some[code[resolved]], delta, 1.0)
     to, number = np.arange(len(stratum)), np.arange(len(stratum))
-    for g in np.flatnonzero(~lends):
+    for g in np.flatnonzero(~lends & some):
         others = number[lends & (stratum == stratum[g])]
         to[g] = others[np.abs(others - g).argmin()]
-    return np.unique(to[code], return_inverse=True)[1].astype(np.int64)
+    kept, code = np.unique(to[code], return_inverse=True)
+    return code.astype(np.int64), stratum[kept], delta
+
+
+def _count_each(draws: DrawnUnits, repeats: FloatArray, classes: Classes) -> DrawnUnits:
+    """Return resolved draws, each of which represents draws of its class that nobody could resolve.
+
+    `draws`: the resolved ones, that count as often as they were made; `repeats` (r,): their weights. With n
+    draws of a class, t of them begun and r resolved, and the mean m of lenders, the covariance is that of all
+    draws with e + z - m (1 - r/t) of resolved ones, e + m r/t of others that were begun, for e = (1/n - 1/t)
+    Σz, and Σz/n of those that were not.
+    """
+    code, stratum, lent = classes.code, classes.stratum, classes.lent
+    n = np.bincount(stratum, classes.drawn)
+    theta = np.zeros(len(n))
+    theta[stratum[code]] = draws.unseen
+    factor = theta * n / np.maximum(n - 1, 1)
+    same = (stratum[:, None] == stratum).astype(float)
+    lost = np.diag(1 - classes.resolved / classes.begun)
+    unbegun = np.diag(1 / classes.begun - 1 / classes.drawn)
+    G = np.block([[-same / n[stratum] - unbegun, -lost], [-lost, lost * classes.resolved]])
+    of_class = indicate(code, len(stratum))
+    mean = of_class.multiply((lent / np.bincount(code, lent)[code])[:, None])
+    return replace(
+        draws,
+        weight=repeats,
+        centred=False,
+        d=factor[stratum[code]],
+        A=hstack([of_class, mean], format="csr"),
+        G=np.tile(factor[stratum], 2)[:, None] * G,
+        df_lost=draws.df_lost + len(stratum) - 1,
+        repeats=repeats,
+        stratum=stratum[code],
+    )
 
 
 def _vary_shares(
-    draws: DrawnUnits,
-    answered: Sequence[Round],
-    share: FloatArray,
-    stratum: IntArray,
-    n: FloatArray,
-    records: FloatArray,
+    draws: DrawnUnits, rounds: Sequence[Round], p: FloatArray, classes: Classes, share: FloatArray
 ) -> DrawnUnits:
     """Return units that count once, with the variance of the shares s (G,) of classes among draws of a part.
 
-    Of n (G,) draws they have the covariance (diag(s) - ss')/n, times (N - n)/(N - 1) if those are of N
-    `records` (G,) without replacement. By log s_g, 1/π_c changes by r_g p_cg/(1 - p_cg) (1 - π_c)/π_c.
+    Of n draws in `rounds` (G,) they have the covariance (diag(s) - ss')/n, times (N - n)/(N - 1) if those are
+    of N records without replacement. By log s_g, 1/π_c changes by r_g p_cg/(1 - p_cg) (1 - π_c)/π_c for
+    chances `p` (units, G).
     """
-    p = np.stack([one.p[draws.unit] for one in answered], axis=1)
-    r = np.array([one.draws for one in answered])
-    slope = np.divide(r * p, 1 - p, out=np.zeros_like(p), where=p < 1) * (draws.weight - 1)[:, None]
+    p, n = p[draws.unit], classes.drawn / share
+    slope = np.divide(classes.resolved * p, 1 - p, out=np.zeros_like(p), where=p < 1)
+    slope *= (draws.weight - 1)[:, None]
+    records = np.array([one.population or np.inf for one in rounds])
     left = 1 - (n - 1) / np.maximum(records - 1, 1)
-    G = (np.diag(1 / share) - (stratum[:, None] == stratum)) * left / n
+    G = (np.diag(1 / share) - (classes.stratum[:, None] == classes.stratum)) * left / n
     return replace(draws, by_share=(slope, G))
 
 
-def _vary_lenders(
-    draws: DrawnUnits, code: IntArray, lent: FloatArray, beyond: FloatArray, row: IntArray
-) -> DrawnUnits:
+def _vary_lenders(draws: DrawnUnits, classes: Classes, lent: FloatArray, row: IntArray) -> DrawnUnits:
     """Return draws whose contributions vary as z - (a - n/r) m, with the mean m of lenders of the class.
 
-    `lent`, `beyond` (r,): what a draw weighs in m, and a - n/r; `row` (r,): its row.
+    A draw represents a others; `lent` (r,): what it weighs in m; `row` (r,): its row.
     """
-    shape = len(draws.unit), int(code.max()) + 1
-    L, R = np.zeros(shape), np.zeros(shape)
-    np.add.at(L, (row, code), beyond)
-    np.add.at(R, (row, code), lent)
+    L, R = np.zeros((2, len(draws.unit), len(classes.stratum)))
+    np.add.at(L, (row, classes.code), classes.represented - classes.even)
+    np.add.at(R, (row, classes.code), lent)
     return replace(draws, L=L, R=R)
 
 
@@ -441,17 +429,15 @@ def _answer_together(
     return np.asarray(np.where((of_record > 0) & (of_record < 1), once, p))
 
 
-def _compare_shares(
-    order: IntArray, code: IntArray, share: FloatArray, stratum: IntArray, expected: FloatArray
-) -> FloatArray:
+def _compare_shares(order: IntArray, classes: Classes, share: FloatArray, expected: FloatArray) -> FloatArray:
     """Return the share of each unit that is in a class, over that of all draws of its part, (units, G).
 
-    The share of a unit is that of its resolved draws `order` (r,) of classes `code` (r,). In a part where it
-    has none, it is resolved as in the others. `expected` (units, G): draws of units if each had `share` (G,).
+    The share of a unit is that of its resolved draws `order` (r,). In a part where it has none, it is
+    resolved as in the others. `expected` (units, G): draws of units if each had `share` (G,).
     """
-    units, classes = expected.shape
-    seen = np.bincount(order * classes + code, minlength=units * classes).reshape(units, classes)
-    of_part = seen @ (stratum[:, None] == stratum)
+    seen = np.zeros(expected.shape)
+    np.add.at(seen, (order, classes.code), 1)
+    of_part = seen @ (classes.stratum[:, None] == classes.stratum)
     found, known = np.divide(seen, of_part * share, where=of_part > 0, out=np.zeros(seen.shape)), of_part > 0
     elsewhere = (expected * found).sum(axis=1) / (expected * known).sum(axis=1)
     return np.asarray(np.where(known, found, elsewhere[:, None]))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head
@@ -252,7 +252,7 @@ def sum_rows(Z: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray((weight[..., None, :] @ Z)[..., 0, :])
 
 
-def _indicate(code: IntArray, number: int) -> csr_array:
+def indicate(code: IntArray, number: int) -> csr_array:
     """Return which rows, (..., k), are of which class: the matrix `A`. A code of -1 is of none."""
     inside = (code >= 0).ravel()
     at, samples = np.append(0, np.cumsum(inside)), code.size // code.shape[-1]
@@ -289,7 +289,7 @@ def count_once(
         i, j = pairs.coords
         together = _relate(rounds, P[i], P[j], np.minimum(pairs.data[:, None], np.minimum(P[i], P[j])))
         overlap = csr_array((together - G[at[i], at[j]], (i, j)), pairs.shape)
-    found = count_included(unit, -np.expm1(log_missed), d, _indicate(at, G.shape[-1]), G, row)
+    found = count_included(unit, -np.expm1(log_missed), d, indicate(at, G.shape[-1]), G, row)
     return replace(
         found,
         weight=there * found.weight,
@@ -405,7 +405,7 @@ def count_each(
     n, shape = np.bincount(h).astype(float), order.shape
     theta = np.broadcast_to(np.asarray(fpc, dtype=float), n.shape)
     factor = theta * np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-    A, G, group = _indicate(np.broadcast_to(h, shape), len(n)), -np.diag(factor / n), h
+    A, G, group = indicate(np.broadcast_to(h, shape), len(n)), -np.diag(factor / n), h
     if adjust and (single := np.flatnonzero(n == 1)).size:
         # about the mean of all draws, the sums over which are one column more
         total = len(order)
@@ -443,49 +443,9 @@ def count_each(
     )
 
 
-def count_classes(
-    draws: DrawnUnits,
-    repeats: FloatArray,
-    code: IntArray,
-    stratum: IntArray,
-    numbers: tuple[FloatArray, IntArray],
-    lent: FloatArray,
-) -> DrawnUnits:
-    """Return resolved draws, each of which represents draws of its class that nobody could resolve.
-
-    `draws`: the resolved ones, that count as often as they were made; `repeats` (r,): their weights; `code`
-    (r,): their class; `stratum` (G,): that of each class; `numbers` (G,) each: of its draws, n, and of those
-    that were begun, t; `lent` (r,): weights of the mean m of the r resolved ones. The covariance is that of
-    all draws with e + z - m (1 - r/t) of resolved ones, e + m r/t of others that were begun, for
-    e = (1/n - 1/t) Σz, and Σz/n of those that were not.
-    """
-    (drawn, begun), classes = numbers, len(stratum)
-    H = int(stratum.max()) + 1
-    resolved, n = np.bincount(code, minlength=classes), np.bincount(stratum, drawn)
-    theta = np.zeros(H)
-    theta[stratum[code]] = draws.unseen
-    factor = theta * n / np.maximum(n - 1, 1)
-    same = (stratum[:, None] == stratum).astype(float)
-    lost = np.diag(1 - resolved / begun)
-    unbegun = np.diag(1 / begun - 1 / drawn)
-    G = np.block([[-same / n[stratum] - unbegun, -lost], [-lost, lost * resolved]])
-    mean = _indicate(code, classes).multiply((lent / np.bincount(code, lent)[code])[:, None])
-    return replace(
-        draws,
-        weight=repeats,
-        centred=False,
-        d=factor[stratum[code]],
-        A=hstack([_indicate(code, classes), mean], format="csr"),
-        G=np.tile(factor[stratum], 2)[:, None] * G,
-        df_lost=draws.df_lost + classes - 1,
-        repeats=repeats,
-        stratum=stratum[code],
-    )
-
-
 def count_independent(unit: IntArray, pi: FloatArray) -> DrawnUnits:
     """Return units that enter the sample independently, with chances π (k,) (Poisson draws)."""
-    found = count_included(unit, pi, 1 - pi, _indicate(np.full(len(unit), -1), 1), np.zeros((1, 1)))
+    found = count_included(unit, pi, 1 - pi, indicate(np.full(len(unit), -1), 1), np.zeros((1, 1)))
     return replace(found, group=None, scale=1 - pi)
 
 

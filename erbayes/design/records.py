@@ -1,4 +1,4 @@
-"""Designs of records, each of which leads to its unit, whose chance is the sum of theirs.
+"""Designs of records, each of which leads to its unit, whose chance is the sum of theirs; parts of a sample.
 
 Sources: Hansen and Hurwitz (1943) for draws with replacement; Lavallée and Caron (2001), Survey Methodology
 27, for units that are reached through their records.
@@ -6,68 +6,36 @@ Sources: Hansen and Hurwitz (1943) for draws with replacement; Lavallée and Car
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import Brief
-from .._internal.errors import DataError, NotIdentified, head, need, whole
+from .._internal.errors import DataError, NotIdentified, need, refuse_cases, whole
 from ..metrics.columns import RECORDS, ClusterSum, pairs
+from ..units.clustering import Clustering, list_all_records
+from ..units.ids import as_index, ids, look_up
 from ..units.units import KnownTotals, Units
-from .checks import Ids, find_theta, list_draws, make_unreached, need_frame, unit_of_draws
-from .contract import innermost
+from .contract import (
+    LARGEST,
+    HasRounds,
+    Ids,
+    InOneRound,
+    expand_rounds,
+    find_theta,
+    innermost,
+    need_frame,
+    numbers_by_id,
+    real_numbers,
+    unit_of_draws,
+)
 from .draws import DrawnUnits, Round, count_each, count_once
-
-
-class InOneRound(ABC):
-    """A design of draws of one round, each with a known chance of its unit."""
-
-    __slots__ = ()
-    draws: Ids | None
-    repeats: bool
-
-    @abstractmethod
-    def make_round(self, units: Units, draws: int) -> Round:
-        """Return the round of so many draws."""
-
-    def rounds(self, units: Units) -> list[Round]:
-        return [self.make_round(units, len(list_draws(units, self.draws)))]
-
-    def expand(self, units: Units) -> DrawnUnits:
-        return self.expand_draws(units, unit_of_draws(units, self.draws))
-
-    def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (..., n)."""
-        return expand_rounds(units, unit, [self.make_round(units, unit.shape[-1])], self.repeats)
-
-
-def expand_rounds(
-    units: Units,
-    unit: IntArray,
-    rounds: Sequence[Round],
-    each: bool = False,
-    stratum: IntArray | None = None,
-) -> DrawnUnits:
-    """Return draws of the units at the positions `unit`, (..., n), once, or `each` as often as it was drawn.
-
-    `stratum` (n,): round of each draw.
-    """
-    expected = np.sum([one.draws * one.p for one in rounds], axis=0)[unit]
-    if (expected <= 0).any():
-        never = np.unique(unit[expected <= 0])
-        raise DataError(
-            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
-            "prediction or the labels are not those that were drawn from"
-        )
-    found = count_once(unit, rounds, 1 / expected, stratum)
-    found = found.count_each() if each else found
-    undrawn = sorted(set.intersection(*({*np.asarray(one.never, dtype=float)} for one in rounds)))
-    return replace(found, unreached=make_unreached(undrawn, units)) if undrawn else found
+from .units import KnownSelection
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,8 +44,8 @@ class UniformRecords(Brief, InOneRound):
 
     A unit of N_c among N records counts once, however often it was drawn, with weight 1/π_c for its
     probability π_c = 1 - (1 - N_c/N)^n to be among n draws (Horvitz and Thompson 1952), or the hypergeometric
-    one without replacement. A further draw shows nothing new (Basu 1958). If N is not known, each draw has
-    weight 1/(n N_c), up to a factor, as under `WithRepeats` ([B22]).
+    one without replacement. A further draw shows nothing new (Basu 1958). Each draw counts, with weight
+    N/(n N_c) ([B22]), under `repeats`, or if N is not known, up to a factor.
 
     Parameters
     ----------
@@ -86,17 +54,16 @@ class UniformRecords(Brief, InOneRound):
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
     records : int, optional
-        Number N of records that were drawn from, by default those of the prediction. It may be larger than
-        theirs, and a prediction of more records is refused. If labelled records are missing in the
-        prediction, N is that of the prediction, as sizes are.
+        Number N of records that were drawn from, those of the prediction or more; by default those of the
+        prediction, as always if labelled records are missing in it, since sizes are its own.
     repeats : bool
-        True if each draw counts as often as it was made (see `WithRepeats`).
+        True if each draw counts as often as it was made (Hansen and Hurwitz 1943). For a design that
+        `erbayes.labels.draw` made, `dataclasses.replace(design, repeats=True)` says so.
 
     Raises
     ------
     DataError
-        In `expand`, if draws and labelled units differ, if `population` is not the number of records, or if
-        the prediction has more than `records`.
+        In `expand`, if draws and labelled units differ, or the number of records and that of the prediction.
 
     Examples
     --------
@@ -104,6 +71,8 @@ class UniformRecords(Brief, InOneRound):
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> eb.UniformRecords(draws=["x", "x", "y"]).expand(units).weight.round(3)
     array([1.143, 1.73 ])
+    >>> eb.UniformRecords(draws=["x", "x", "y"], repeats=True).expand(units).weight.round(3)
+    array([0.667, 0.667, 1.333])
     """
 
     draws: Ids | None = None
@@ -128,21 +97,14 @@ class UniformRecords(Brief, InOneRound):
         return Round(draws, units.size / records, None if self.population is None else int(records))
 
     def expand(self, units: Units) -> DrawnUnits:
-        need_frame(self.population, units, "population")
+        need_frame(self.population, units, "population", exact=True)
         need_frame(self.records, units, "records")
-        frame, known = self.population, units.population
-        if frame is not None and known is not None and frame > known and not units.unmatched:
-            raise DataError(
-                f"population = {frame}, but the prediction holds {known:.0f} records: pass the "
-                "prediction of all records that were drawn from, or their number"
-            )
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
-        """Return draws of the units at the positions `unit`, (..., n)."""
         records, n = self._find_records(units), unit.shape[-1]
         if records is not None and not self.repeats:
-            return expand_rounds(units, unit, [self.make_round(units, n)])
+            return InOneRound.expand_draws(self, units, unit)
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
         theta = find_theta(n, self.population)
@@ -203,9 +165,8 @@ class ByPredictedSize(Brief, InOneRound):
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
     The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
-    all records. It counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as often as it was drawn, with
-    weight 1/(n p_c), under `WithRepeats` (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records
-    are the ends of uniformly drawn predicted links.
+    all records. It counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n. With `columns.PREDICTED_LINKS`,
+    records are the ends of uniformly drawn predicted links.
 
     Parameters
     ----------
@@ -216,7 +177,7 @@ class ByPredictedSize(Brief, InOneRound):
     drawn_from : KnownTotals, optional
         Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
     repeats : bool
-        True if each draw counts as often as it was made (see `WithRepeats`).
+        True if each draw counts, with weight 1/(n p_c) (see `UniformRecords`).
 
     Raises
     ------
@@ -262,6 +223,216 @@ class ByPredictedSize(Brief, InOneRound):
                 remedies.DRAWN_FROM,
             )
         return known
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WeightedRecords(Brief):
+    """Records drawn with known probabilities, each of which leads to its unit ([B22] lemma 1).
+
+    If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
+    probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
+    p_c their sum (Hansen and Hurwitz 1943), whose variance is smaller for every total.
+
+    Parameters
+    ----------
+    units : sequence of unit ids, (n,)
+        The unit of each drawn record, with repeats.
+    probability : sequence of float, (n,)
+        Probability p_i of that record at a single draw, above 0. A Series needs the index of `units`.
+    absolute : bool
+        True if the p_i of all records sum to 1, False if they are known only up to a factor.
+    summed : bool
+        True if each probability is p_c, that of the unit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.WeightedRecords(["x", "y"], [0.25, 0.25], absolute=True).expand(units).weight
+    array([1., 2.])
+    """
+
+    units: Ids
+    probability: Sequence[float] | pd.Series | FloatArray
+    absolute: bool = False
+    summed: bool = False
+
+    depends_on_labels: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False
+    ) -> WeightedRecords | KnownSelection:
+        """Make the design from the probability of every labelled record.
+
+        The chance of an entity is the sum of those of its records. It is known if they are `absolute`, and
+        an entity then counts once (`KnownSelection`); up to a factor, each draw counts (`summed=True`).
+
+        Parameters
+        ----------
+        labels : memberships
+            The unit of every labelled record: its entity, or its block.
+        drawn : sequence of record ids, (n,)
+            The drawn records, with repeats.
+        probability : Series or mapping, record id -> p
+            The probability of every labelled record at a single draw, 0 or more.
+        absolute : bool
+            True if the p of all records of the population sum to 1.
+
+        Examples
+        --------
+        Two records drawn with probability proportional to the size of their predicted cluster:
+
+        >>> labels = {1: "x", 2: "x", 3: "y"}
+        >>> design = WeightedRecords.of(labels, [2, 3], {1: 0.2, 2: 0.2, 3: 0.1, 4: 0.5}, absolute=True)
+        >>> design.probability.to_dict()
+        {'x': 0.4, 'y': 0.1}
+        """
+        labels = Clustering.of(labels, "labels")
+        p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
+        said = "probabilities must be 0 or more and finite; {n} are not, such as that of"
+        refuse_cases(labels.records[~((p >= 0) & (p <= LARGEST))], said)
+        listed = as_index(drawn)
+        position = labels.records.get_indexer(listed)
+        refuse_cases(listed[position < 0], "{n} drawn records have no label, such as")
+        unit, of_unit = labels.codes[position], np.bincount(labels.codes, p)
+        if absolute:
+            return KnownSelection(pd.Series(of_unit, labels.clusters), labels.clusters[unit])
+        return cls(labels.clusters[unit], of_unit[unit], summed=True)
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, self.units)
+        p = real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
+        if len(p) != len(unit):
+            raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
+        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
+        refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
+        weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
+        return count_each(unit, weight, absolute=self.absolute)
+
+
+def _order_by_draws(probability: Any, units: Any) -> Any:
+    """Return probabilities in the order of the draws, refusing a Series on another index."""
+    if not isinstance(probability, pd.Series):
+        return probability
+    index: pd.Index = units.index if isinstance(units, pd.Series) else pd.RangeIndex(len(probability))
+    given = probability.index
+    if given.equals(index):
+        return probability
+    if isinstance(units, pd.Series) and index.is_unique and given.is_unique:
+        if index.symmetric_difference(given).empty:
+            return probability.reindex(index)
+    raise DataError(
+        "the index of the probabilities is not that of units: pass both as Series on one index, or "
+        "probability.to_numpy() in the order of units"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pooled(Brief):
+    """Independent draws of several parts, such as strata of records or rounds, pooled.
+
+    A unit may be drawn in every part. It counts once, with weight 1/π_c, π_c = 1 - Π_t (1 - p_c^(t))^n_t, for
+    its chance p_c^(t) at each of the n_t draws of part t.
+
+    Parameters
+    ----------
+    parts : sequence of designs
+        Designs of draws with known chances: `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each
+        with its `draws`.
+    repeats : bool
+        True if each draw counts, with weight 1/Σ_t n_t p_c^(t) (see `UniformRecords`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> first = eb.UniformRecords(["x", "y"])
+    >>> second = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
+    >>> eb.design.Pooled([first, second]).expand(units).weight.round(3)
+    array([1.067, 1.463])
+    """
+
+    parts: Sequence[Any]
+    repeats: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.parts, HasRounds) or not isinstance(self.parts, Sequence) or not self.parts:
+            raise DataError("parts must be a list of designs, one or more")
+        for part in self.parts:
+            if isinstance(part, type | Pooled) or not isinstance(part, HasRounds):
+                raise DataError(
+                    f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
+                    "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
+                    "KnownSelection"
+                )
+            if getattr(part, "draws", None) is None:
+                raise DataError(f"{type(part).__name__} in a pool needs its draws")
+
+    def rounds(self, units: Units) -> list[Round]:
+        return [one for part in self.parts for one in part.rounds(units) if one.draws]
+
+    def expand(self, units: Units) -> DrawnUnits:
+        unit = unit_of_draws(units, [unit for part in self.parts for unit in as_index(part.draws)])
+        rounds = self.rounds(units)
+        stratum = np.repeat(np.arange(len(rounds)), [one.draws for one in rounds])
+        return expand_rounds(units, unit, rounds, self.repeats, stratum)
+
+
+def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
+    """Return the design of labels of an old release and of further draws among the records that came since.
+
+    An entity with f of the F old records and a of the A new ones counts once, with weight 1/π for its chance
+    π = 1 - (1 - f/F)^n (1 - a/A)^m, for n draws among the old records and m among the new ones.
+
+    Parameters
+    ----------
+    labels : memberships
+        True entity of every record of each drawn entity, old and new.
+    old : (record ids, draws)
+        All records from which the old draws were made, and the entity of each draw, with repeats.
+    new : (record ids, draws)
+        The same of the new draws, where the ids may be those of all records that there are now.
+
+    Raises
+    ------
+    DataError
+        Labelled records that are neither old nor new, or draws of entities without a record of their part.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> design = top_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}, labels)
+    >>> eb.Sample(units, design).expansion.weight.round(2)
+    array([1.12, 1.8 , 1.8 ])
+    """
+    known = Clustering.of(labels, "labels")
+    nothing = pd.Index([])
+    before, _ = list_all_records(old[0], nothing, "old part")
+    now = ids(new[0], "record ids of the new part")
+    after, _ = list_all_records(now[~now.isin(before)], nothing, "new part")
+    if not len(after):
+        raise DataError(
+            f"all {len(now):,} records of the new part are old ones: no draw was made among new ones"
+        )
+    inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
+    outside = ~(inside[0] | inside[1])
+    said = f"{{n}} of {len(outside):,} labelled records are neither old nor new, such as"
+    refuse_cases(known.records[outside], said, ": list all records, old=(ids, draws), new=(ids, draws)")
+    parts = []
+    for what, draws, part, records in zip(
+        ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True
+    ):
+        count = np.bincount(known.codes[part], minlength=len(known.clusters))
+        drawn = ids(draws, f"{what} draws")
+        said = f"{what} draws are of entities that have no {what} record in the labels, such as"
+        strange = ~drawn.isin(known.clusters[count > 0])
+        remedy = ": label every record of each drawn entity"
+        refuse_cases(drawn[strange], f"{{n}} of {len(drawn):,} {said}", remedy)
+        parts.append(KnownSelection(pd.Series(count / len(records), known.clusters), drawn))
+    return Pooled(parts)
 
 
 def draws_records(design: Any, units: Units) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,18 +15,18 @@ from .._internal.digits import Brief
 from .._internal.errors import DataError, head, member, need_object, number, refuse_cases, whole
 from .._internal.remedies import SingleUnit
 from ..units.units import Units
-from .checks import (
+from .contract import (
     LARGEST,
     Ids,
+    InOneRound,
     find_theta,
     make_unreached,
-    need_distinct,
     need_room,
     numbers_by_id,
     series_by_id,
     unit_of_draws,
 )
-from .draws import DrawnUnits, count_each, count_fixed, count_independent
+from .draws import DrawnUnits, Round, count_each, count_fixed, count_independent
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,8 +47,8 @@ class UniformClusters(Brief):
     Raises
     ------
     DataError
-        In `expand`, if draws and labelled units differ, if `population` is less than the draws, or more than
-        the records allow, or if units repeat although it is passed.
+        In `expand`, if draws and labelled units differ, if units repeat although `population` is passed, or
+        if it is less than the draws, or more than the records allow.
 
     Examples
     --------
@@ -71,14 +72,14 @@ class UniformClusters(Brief):
         return np.ones_like(size)
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws)
-        need_distinct(unit, units, self.population)
+        unit = unit_of_draws(units, self.draws, distinct=self.without_repeats)
+        need_room(self.population, units)
         return self.expand_draws(units, unit)
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
         """Return draws of the units at the positions `unit`, (..., n)."""
-        n, known = unit.shape[-1], self.population is not None
-        weight = np.full(unit.shape, (1 if self.population is None else self.population) / n)
+        n, known = unit.shape[-1], self.without_repeats
+        weight = np.full(unit.shape, (self.population or 1) / n)
         return count_each(unit, weight, fpc=find_theta(n, self.population), absolute=known)
 
 
@@ -119,7 +120,10 @@ class Stratified(Brief):
 
     def expand(self, units: Units) -> DrawnUnits:
         rule = member(self.single_unit, SingleUnit, "single_unit")
-        codes, names = self._code_strata(units)
+        strata = series_by_id(self.stratum, "strata", "units").dropna()
+        position = strata.index.get_indexer(units.ids)
+        refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
+        codes, names = pd.factorize(strata.take(position))
         n, T = np.bincount(codes), self._find_sizes(names)
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
@@ -128,16 +132,8 @@ class Stratified(Brief):
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
-        unit, adjust = np.arange(len(units)), rule is SingleUnit.ADJUST
-        return count_each(unit, (T / n)[codes], codes, 1 - n / T, adjust=adjust)
-
-    def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
-        """Return the stratum of each unit, (units,), and the names of strata that have one."""
-        strata = series_by_id(self.stratum, "strata", "units").dropna()
-        position = strata.index.get_indexer(units.ids)
-        refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
-        codes, names = pd.factorize(strata.take(position))
-        return codes.astype(np.int64), names
+        weight, adjust = (T / n)[codes], rule is SingleUnit.ADJUST
+        return count_each(np.arange(len(units)), weight, codes.astype(np.int64), 1 - n / T, adjust=adjust)
 
     def _find_sizes(self, names: pd.Index) -> IntArray:
         """Return the number of units of each stratum, refusing a population of other strata."""
@@ -146,9 +142,8 @@ class Stratified(Brief):
         population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
         if empty := [h for h, T in population.items() if T and h not in set(names)]:
             raise DataError(
-                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
-                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
-                "leave these out of the population and report that"
+                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled unit, "
+                f"such as {head(empty)}: merge strata, or leave these out of the population and report that"
             )
         if unsized := [h for h in names if h not in population]:
             raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
@@ -189,9 +184,7 @@ class BySize(Brief):
         except (TypeError, ValueError) as error:
             raise DataError(f"probability must return one number per size: {error}") from error
         if p.shape not in {(), size.shape}:
-            raise DataError(
-                f"probability returned {p.size} chances for {size.size} sizes: it needs one per size"
-            )
+            raise DataError(f"probability returned {p.size} chances for {size.size} sizes, not one per size")
         p = np.broadcast_to(p, size.shape)
         said = "probability must be positive and finite for every size; {n} are not, such as that of size"
         refuse_cases(size[~(np.isfinite(p) & (p > 0))], said)
@@ -199,16 +192,15 @@ class BySize(Brief):
 
     def expand(self, units: Units) -> DrawnUnits:
         unit = unit_of_draws(units, self.draws)
-        weight = 1 / self.selection(units.size[unit], units)
-        return count_each(unit, weight, absolute=False)
+        return count_each(unit, 1 / self.selection(units.size[unit], units), absolute=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KnownWeights(Brief):
     """Units drawn with known probabilities, to whose inverse weights are proportional.
 
-    With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
-    weights differ for another reason. `KnownInclusion` is for unequal probabilities without replacement.
+    With `population` the variance has the factor 1 - n/T, which is right only for uniform draws whose weights
+    differ for another reason. `KnownInclusion` is for unequal probabilities without replacement.
 
     Parameters
     ----------
@@ -233,12 +225,12 @@ class KnownWeights(Brief):
     absolute: bool = False
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws)
-        need_distinct(unit, units, self.population)
+        unit = unit_of_draws(units, self.draws, distinct=self.population is not None)
+        need_room(self.population, units)
         weights = numbers_by_id(self.weights, units.ids, "weights", "units")
-        must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
+        said = f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; {{n}} are not"
         bad = ~((weights >= 1 / LARGEST) & (weights <= LARGEST))
-        refuse_cases(units.ids[bad], f"weights must {must}; {{n}} are not, such as that of")
+        refuse_cases(units.ids[bad], f"{said}, such as that of")
         theta = find_theta(len(unit), self.population)
         return count_each(unit, weights[unit], fpc=theta, absolute=self.absolute)
 
@@ -247,9 +239,8 @@ class KnownWeights(Brief):
 class KnownInclusion(Brief):
     """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
 
-    A unit has weight 1/π_c. For a fixed number of units the variance is that of Hartley and Rao (1962), for
-    systematic draws in random order, which is close for other designs of large entropy. For a random number
-    it is that of independent units (Poisson draws).
+    The variance is that of Hartley and Rao (1962), for systematic draws in random order, which is close for
+    other designs of large entropy, or of independent units (Poisson draws) if their number is random.
 
     Parameters
     ----------
@@ -279,12 +270,50 @@ class KnownInclusion(Brief):
     draws: Ids | None = None
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws)
-        if repeats := len(unit) - len(np.unique(unit)):
-            raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+        unit = unit_of_draws(units, self.draws, distinct=True)
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
         squares = p.sum() if self.squares is None else self.squares
         number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0")
         found = count_fixed(unit, p, squares) if self.fixed_size else count_independent(unit, p)
         return replace(found, unreached=make_unreached(np.asarray(self.never, dtype=float), units))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnownSelection(Brief, InOneRound):
+    """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
+
+    A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n.
+
+    Parameters
+    ----------
+    probability : Series or mapping, unit id -> p
+        That of every labelled unit at one draw, in [0, 1]. Those of all units of the population sum to 1.
+    draws
+        As in `UniformClusters`.
+    repeats : bool
+        True if each draw counts, with weight 1/(n p_c) (see `UniformRecords`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.design.KnownSelection({"x": 0.5, "y": 0.25}).expand(units).weight.round(3)
+    array([1.333, 2.286])
+    """
+
+    probability: pd.Series | Mapping[Any, float]
+    draws: Ids | None = None
+    repeats: bool = False
+
+    def make_round(self, units: Units, draws: int) -> Round:
+        p = numbers_by_id(self.probability, units.ids, "chances", "units")
+        refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
+        # a probability is a quotient of two sums over records, each of which rounds once per record
+        rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
+        if (total := fsum(p)) > 1 + max(rounding, 1e-12):
+            raise DataError(
+                f"chances of {len(p)} units sum to {total:.6g}, although those of all units sum to 1: divide "
+                "them by the number of draws, or by their sum over the population"
+            )
+        return Round(draws, p)

@@ -27,8 +27,7 @@ from .._internal.errors import (
 )
 from .._internal.files import is_whole, need_keys, read_json
 from ..design.changes import Responding, size_classes
-from ..design.checks import series_by_id
-from ..design.contract import Design
+from ..design.contract import Design, series_by_id
 from ..units.clustering import Clustering
 from ..units.ids import as_index
 from ..units.settled import find_heap
