@@ -25,7 +25,7 @@ from engines import on_distinct
 from figures import stamp
 
 from erbayes.bayes import compiled, fast
-from erbayes.bayes.summary import UNREACHED
+from erbayes.bayes.fit import UNREACHED
 from erbayes.engine import Jackknife, taylor
 from erbayes.metrics import Estimates
 from erbayes.study import draw_samples

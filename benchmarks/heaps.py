@@ -20,7 +20,7 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes import bayes
-from erbayes.bayes.heap import read_as_capped
+from erbayes.bayes.totals import read_as_capped
 from erbayes.units.settled import Heap, find_heap
 
 RECORDS, DRAWS, LOOKS = 40_000, 100, 5

@@ -25,7 +25,7 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.population import join_and_complete
+from erbayes.bayes.model import join_and_complete
 from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.study import populations as simulate
 

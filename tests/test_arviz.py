@@ -22,10 +22,9 @@ import erbayes as eb
 from erbayes import bayes, datasets, plots
 from erbayes import metrics as m
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.model import Sizes
-from erbayes.bayes.population import draw_populations, poststratify
+from erbayes.bayes.model import Sizes, draw_populations, poststratify
 from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
-from erbayes.bayes.totals import EXPECTED
+from erbayes.bayes.totals import EXPECTED, identifies
 from erbayes.bayes.tree import Category, Share, categorical, event, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
@@ -113,7 +112,7 @@ def test_convergence_of_each_part(fit):
         assert row.worst == names[int(np.argmax(r_hat))]
         ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
         assert row.effective == pytest.approx(min(ess), rel=1e-6)
-        assert row.khat == fit.khat[place]
+        assert row.khat == fit.draws.khat[place]
 
 
 def test_quantities_of_the_tree_follow_from_its_parameters(fit):
@@ -194,7 +193,7 @@ def test_docs_name_what_is_tested_here():
 
 def test_log_prior_of_each_part(fit):
     d, parameters = fit.evidence.data, fit.draws.parameters
-    for part, prior in fit.log_prior.items():
+    for part, prior in fit.draws.log_prior.items():
         model, _ = own_model(fit.model.tied[part], d)
         free = model.free_RVs
         density = pm.compile(
@@ -208,8 +207,8 @@ def test_log_prior_of_each_part(fit):
             x = fit.draws.common
             wanted -= np.polyfit(x.ravel(), wanted.ravel(), 1)[0] * (x - x.mean())
         np.testing.assert_allclose(prior, wanted, rtol=1e-6)
-    assert list(fit.log_prior) == PARTS
-    np.testing.assert_array_equal(fit.tree["log_prior"]["mates"], fit.log_prior["mates"])
+    assert list(fit.draws.log_prior) == PARTS
+    np.testing.assert_array_equal(fit.tree["log_prior"]["mates"], fit.draws.log_prior["mates"])
 
 
 def test_weight_of_the_prior(fit):
@@ -217,7 +216,7 @@ def test_weight_of_the_prior(fit):
     draws = fit.apply([P, R])
     found = fit.prior_shift(draws)
     assert list(found.columns) == PARTS and list(found.index) == [P.name, R.name]
-    for part, prior in fit.log_prior.items():
+    for part, prior in fit.draws.log_prior.items():
         w = np.exp(0.0001 * (prior - prior.mean())).ravel()
         moved = np.abs(w @ draws.flat / w.sum() - draws.mean) / np.log2(1.0001) / draws.sd
         np.testing.assert_allclose(found[part], moved, rtol=0.01, atol=0.001)
@@ -600,9 +599,9 @@ def test_a_column_of_ones_own(fit, monkeypatch):
         eb.NotIdentified, match=r"'whole': use the closed form or .* erbayes\.bayes\.EXPECTED"
     ):
         fit.apply([kept])
-    assert not fit.identifies(kept)
+    assert not identifies(kept)
     monkeypatch.setitem(EXPECTED, whole, lambda fit: fit.size * fit.by_size["intact"])
-    assert fit.identifies(kept)
+    assert identifies(kept)
     found = fit.apply([kept])
     pop = world()
     unsplit = pop.pred.groupby(pop.true).nunique() == 1

@@ -14,7 +14,7 @@ from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes._internal.errors import Grade
 from erbayes.bayes import fit as fits
-from erbayes.bayes.heap import _draw_shape
+from erbayes.bayes.totals import _draw_shape
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.named import choose_engine
 from erbayes.metrics.intervals import HighestDensity

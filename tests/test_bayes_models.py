@@ -17,10 +17,10 @@ from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes._internal.errors import Grade
 from erbayes.bayes.data import Evidence
+from erbayes.bayes.fit import is_unreliable
 from erbayes.bayes.model import Sizes
+from erbayes.bayes.priors import PredictionInformed
 from erbayes.bayes.programs import CompiledPart
-from erbayes.bayes.sizes import PredictionInformed
-from erbayes.bayes.summary import is_unreliable
 from erbayes.engine import Taylor
 from erbayes.engine.named import Fitting
 from erbayes.report import report

@@ -20,11 +20,9 @@ from scipy.special import logsumexp
 import erbayes as eb
 from erbayes import DataError, bayes
 from erbayes import metrics as m
-from erbayes.bayes.contract import DATA, RETURNED, coords
+from erbayes.bayes.contract import DATA, RANK, RETURNED, coords
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.grid import RANK
-from erbayes.bayes.model import Sizes
-from erbayes.bayes.population import join_parts
+from erbayes.bayes.model import Sizes, join_parts
 from erbayes.bayes.priors import smooth, variable
 from erbayes.bayes.programs import CompiledPart, ParameterDraws, PartDraws, Program, content, draw_from_prior
 from erbayes.labels import Records

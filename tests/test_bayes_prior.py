@@ -110,39 +110,3 @@ def test_what_has_no_prior_is_refused():
         bayes.prior(PREDICTION, draws=10)
     with pytest.raises(eb.DataError, match="SizeModel is a class: pass an object of it"):
         bayes.prior(PREDICTION, bayes.SizeModel)
-
-
-def test_answers_hold_nine_tenths_of_the_prior():
-    model = bayes.elicited(intact=(0.6, 0.95), right=(0.8, 0.99), in_larger=(0.001, 0.1))
-    z = np.random.default_rng(1).standard_normal(200_000)
-
-    def shares(level, of_normal):
-        return of_normal(level.mean + level.sd * z)
-
-    def no_error(h):
-        return np.exp(-np.exp(h))
-
-    for level, of_normal, answer in (
-        (model.retention.break_level, no_error, (0.6, 0.95)),
-        (model.mates.level, expit, (0.8, 0.99)),
-        (model.sizes.larger_share, expit, (0.001, 0.1)),
-    ):
-        found = np.quantile(shares(level, of_normal), [0.05, 0.95])
-        np.testing.assert_allclose(found, answer, rtol=0.03)
-    assert bayes.elicited() == bayes.SizeModel()
-
-
-def test_better_answers_are_a_better_prior():
-    def medians(**answers):
-        return np.median(bayes.prior(PREDICTION, bayes.elicited(**answers), rng=1).values[0], axis=0)
-
-    poor, good = (0.05, 0.4), (0.9, 0.99)
-    assert medians(intact=poor)[1] < 0.8 < medians(intact=good)[1]
-    assert medians(right=poor)[0] < 0.5 < 0.85 < medians(right=good)[0]
-    assert medians(in_larger=(0.3, 0.8))[1] < 0.6 < medians(in_larger=(0.0001, 0.001))[1]
-
-
-@pytest.mark.parametrize("answer", [(0.9, 0.6), (0.0, 0.5), (0.5, 1.0), (0.5,), 0.5, (np.nan, 0.5)])
-def test_an_answer_is_two_shares(answer):
-    with pytest.raises(eb.DataError, match="right must be two shares"):
-        bayes.elicited(right=answer)

@@ -14,9 +14,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from erbayes import bayes
-from erbayes.bayes.contract import LOG_FLAWLESS
+from erbayes.bayes.contract import LOG_FLAWLESS, RANK, SINGLE, SizeGrid, basis
 from erbayes.bayes.error_models import asked_mates, beta_shares
-from erbayes.bayes.grid import RANK, SINGLE, SizeGrid, basis
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
 pytestmark = pytest.mark.slow

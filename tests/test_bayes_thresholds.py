@@ -13,7 +13,7 @@ from erbayes import bayes
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Proposal, approximated, moments
-from erbayes.bayes.population import ExpectedLinks, _draw_mean_share
+from erbayes.bayes.model import ExpectedLinks, _draw_mean_share
 
 pytestmark = pytest.mark.slow
 

@@ -381,7 +381,7 @@ def fit():
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
     from erbayes.bayes.data import Evidence
-    from erbayes.bayes.population import JoinedDraws
+    from erbayes.bayes.model import JoinedDraws
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)

@@ -5,14 +5,19 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("models need PyMC: pip install 'erbayes[bayes]'", name=error.name) from error
 
-from .engine import Modelled
+from .engine import Modelled, prior
 from .error_models import Mates, Retention
 from .fit import Fit, NotConverged, fast
 from .model import SizeModel
-from .prior_predictive import elicited, prior
-from .priors import NormalPrior, StudentTPrior
+from .priors import (
+    LogNormalSizes,
+    NormalPrior,
+    PredictionInformed,
+    StudentTPrior,
+    ZetaSizes,
+    size_family,
+)
 from .programs import compiled
-from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes, size_family
 from .totals import EXPECTED
 
 __all__ = [
@@ -29,7 +34,6 @@ __all__ = [
     "StudentTPrior",
     "ZetaSizes",
     "compiled",
-    "elicited",
     "fast",
     "prior",
     "size_family",

@@ -17,7 +17,7 @@ from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import B3_PRECISION, COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..units.units import KnownTotals, Units
-from .grid import RANK, SINGLE, SizeGrid, basis
+from .contract import RANK, SINGLE, SizeGrid, basis
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""

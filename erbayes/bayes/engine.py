@@ -1,4 +1,4 @@
-"""A fit as an engine."""
+"""The doors of size models: a fit as an engine, and what a model says before any label."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import Seed, draw_seed, generator
+from .._internal.arrays import FloatArray, Seed, draw_seed, generator
 from .._internal.errors import NotIdentified, number
 from ..design.sample import Sample
 from ..engine import Engine
 from ..engine.closed_form import ClosedForm
-from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import Metric, pairwise_recall
+from ..metrics.columns import TRUE_LINKS, ClusterSum, Column, Known
+from ..metrics.definitions import Metric, MetricLike, pairwise_f1, pairwise_precision, pairwise_recall
 from ..metrics.estimates import Estimates
 from ..metrics.unseen import stack_components
-from .data import need_design
+from ..units.clustering import Clustering
+from ..units.units import histogram
+from .data import data_of_prediction, need_design
 from .fit import DRAWS, MODEL, Fit, describe_weights, fast
-from .model import SizeModel
-from .programs import MANY, compiled
-from .totals import identifies, split_identified
+from .importance import need_draws
+from .model import SizeModel, join_and_complete, need_model
+from .programs import MANY, compiled, draw_from_prior
+from .totals import COMPLETED, applied, identifies, split_identified
 
 OF_CURVE = 1000
 """Draws of each of more than `MANY` predictions."""
@@ -143,3 +146,63 @@ class Modelled:
             return replace(joint, other=ClosedForm().paired(samples, metrics))
         except NotIdentified:  # without a closed form, differences are those of the model alone
             return replace(joint, other=None)
+
+
+def prior(
+    prediction: Any,
+    model: SizeModel | None = None,
+    metrics: MetricLike = (pairwise_precision, pairwise_recall, pairwise_f1),
+    *,
+    draws: int = 4000,
+    rng: Seed = None,
+) -> Estimates:
+    """Draw metrics from the prior predictive distribution, given the sizes of predicted clusters.
+
+    Precision is that of mates from the prior in the known clusters, and sizes and retention are drawn to
+    agree with it. If the interval excludes what you think possible, or includes what you know to be wrong,
+    change the priors.
+
+    Parameters
+    ----------
+    prediction : memberships
+        The cluster of every record, as in `erbayes.measure`.
+    model : SizeModel, optional
+        By default `SizeModel()`.
+    metrics : Metric or str, or several
+        Metrics of true, common and predicted links, or B-cubed precision. Others raise NotIdentified.
+    draws : int
+        50 or more, else DataError. Some of them are copies.
+
+    Returns
+    -------
+    Draws, (1, draws, k)
+        Without those of populations that have no true link, where recall is 0/0.
+
+    See Also
+    --------
+    erbayes.plots.forest : draws the intervals of prior and posterior.
+
+    Examples
+    --------
+    >>> from erbayes import bayes, datasets
+    >>> bayes.prior(datasets.people().prediction, rng=1).names
+    ('pairwise-precision', 'pairwise-recall', 'pairwise-f1')
+    """
+    model, rng = need_model(model), generator(rng)
+    number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
+    data = data_of_prediction(known)
+    parts = {place: draw_from_prior(part, data, number, rng) for place, part in model.tied.items()}
+    joint, population = join_and_complete(parts, data, rng)
+    linked = population.true[0] > 0
+
+    def total(column: Column | Known) -> FloatArray:
+        known_column = column.column if isinstance(column, Known) else column
+        if isinstance(known_column, ClusterSum):
+            return np.full((1, linked.sum()), known.total(known_column))
+        if known_column not in COMPLETED:
+            raise NotIdentified(
+                f"the prior of '{column.name}' is not drawn, but those of links and of B-cubed precision"
+            )
+        return COMPLETED[known_column](joint, population)[:, linked]
+
+    return applied(metrics, total)

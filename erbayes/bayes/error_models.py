@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,14 @@ import pymc as pm
 import pytensor.tensor as pt
 from scipy.special import expit
 
-from .contract import LOG_FLAWLESS, sampled_bins
-from .grid import RANK
-from .priors import (
-    NEVER,
-    NormalPrior,
-    Prior,
-    StudentTPrior,
-    events,
-    flawless,
-    smooth,
-    variable,
-)
-
-Tensors = Mapping[str, Any]
+from .contract import LOG_FLAWLESS, RANK, sampled_bins
+from .priors import NEVER, NormalPrior, Prior, StudentTPrior, Tensors, events, flawless, smooth, variable
 
 ByBin = Callable[[Tensors], Any]
 """A function of the data that returns one value per bin of size."""
 
 
-def line(name: str, level: Prior, slope: Any) -> ByBin:
+def line(name: str, level: Prior, slope: Any, amplitude: float | None = None) -> ByBin:
     """Create a linear function of log2 size, centred at the mean of the sampled entities.
 
     Parameters
@@ -39,6 +27,9 @@ def line(name: str, level: Prior, slope: Any) -> ByBin:
         Prior of the value at the centre, the variable "<name>_level".
     slope : tensor
         Change per doubling of size, such as ``variable(StudentTPrior(0.0, 0.2), "my_slope")``.
+    amplitude : float, optional
+        Prior scale of a smooth function that is added, above 0. Its weights are the variable
+        "<name>_tilt_weights".
 
     Returns
     -------
@@ -46,21 +37,13 @@ def line(name: str, level: Prior, slope: Any) -> ByBin:
         Function of the data of a part that returns one value per bin of size, (J,).
     """
     at_centre = variable(level, f"{name}_level")
-    return lambda data: at_centre + slope * (data["x"] - data["centre"])
+    tilt = None if amplitude is None else smooth(f"{name}_tilt", RANK, amplitude)
 
+    def by_bin(data: Tensors) -> Any:
+        straight = at_centre + slope * (data["x"] - data["centre"])
+        return straight if tilt is None else straight + tilt(data["basis"])
 
-def smooth_curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
-    """Create a `line` plus a smooth function of log2 size.
-
-    Parameters
-    ----------
-    level, slope
-        As in `line`. The weights of the smooth function are the variable "<name>_tilt_weights".
-    amplitude : float
-        Prior scale of the smooth function, above 0.
-    """
-    straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
-    return lambda data: straight(data) + tilt(data["basis"])
+    return by_bin
 
 
 MOST_PRECISE = 12.0
@@ -139,8 +122,8 @@ class Retention:
         delta = variable(self.precision_slope, "precision_slope")
         beta = variable(self.break_slope, "break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
-        log_hazard = smooth_curve("break", self.break_level, beta, self.break_amplitude)
-        of_one_piece = smooth_curve("share", self.share_level, mu, self.share_amplitude)
+        log_hazard = line("break", self.break_level, beta, self.break_amplitude)
+        of_one_piece = line("share", self.share_level, mu, self.share_amplitude)
         grain = variable(self.share_grain, "share_grain")
         log_precision = line("precision", self.precision_level, delta)
 

@@ -22,9 +22,9 @@ from scipy.stats import beta
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
 from .contract import DATA, dimensions
 from .data import SampledEntities, chance_undrawn
-from .population import log_ratio
+from .model import log_ratio
 from .programs import draw_from_prior
-from .totals import FittedTotals
+from .totals import FittedTotals, draw_totals
 
 DIMS = {
     "size": "entity",
@@ -182,7 +182,7 @@ class FittedTree(FittedTotals):
         - observed_data: observations of the sampled entities (see `factors`)
         - constant_data: known quantities of the prediction, the design and the sampled entities
         """
-        metrics, totals = self.apply(self.metrics), self.totals(self.metrics)
+        metrics, totals = self.apply(self.metrics), draw_totals(self.metrics, self.total)
         parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
         entities, data = self.evidence.entities, self.evidence.data
         groups: dict[str, Mapping[str, Any]] = {
@@ -190,7 +190,7 @@ class FittedTree(FittedTotals):
             "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
             "totals": {"totals": totals.chains},
             "log_likelihood": {"outcome": self.log_likelihood()},
-            "log_prior": self.log_prior,
+            "log_prior": self.draws.log_prior,
             "observed_data": {name: factor.observed for name, factor in self.factors.items()},
             "constant_data": {
                 **{k: getattr(entities, k) for k in ("links", "draws")},
