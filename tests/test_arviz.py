@@ -25,7 +25,7 @@ from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes, draw_populations, poststratify
 from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED, identifies
-from erbayes.bayes.tree import Category, Share, categorical, event, factors
+from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 from erbayes.study import populations
@@ -108,11 +108,11 @@ def test_convergence_of_each_part(fit):
         thetas = fit.parts[place].thetas
         r_hat = [az.rhat(thetas[..., i]) for i in range(thetas.shape[-1])]
         assert row.r_hat == pytest.approx(max(r_hat), rel=1e-6)
-        names = CompiledPart.of(fit.model.tied[place], fit.evidence.data).coordinates
+        names = CompiledPart.of(fit.model.tied[place], fit.evidence.data).program.names
         assert row.worst == names[int(np.argmax(r_hat))]
         ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
         assert row.effective == pytest.approx(min(ess), rel=1e-6)
-        assert row.khat == fit.draws.khat[place]
+        assert row.khat == fit.parts[place].khat
 
 
 def test_quantities_of_the_tree_follow_from_its_parameters(fit):
@@ -327,35 +327,22 @@ def test_draws_of_what_entities_show():
     """Frequencies of many draws are those of the densities."""
     g, n, none = rng(), (1, 40_000), np.arange(2)
     p = np.array([0.2, 0.9])
-    happens = event(none, np.array([1, 0]), np.broadcast_to(p, (*n, 2)))
+    happens = Event(none, np.array([1, 0]), np.broadcast_to(p, (*n, 2)))
     np.testing.assert_allclose(happens.drawn(g).mean(axis=1)[0], p, atol=0.01)
     np.testing.assert_allclose(happens.log_density()[0, 0], np.log([0.2, 0.1]))
-    assert happens.observed.tolist() == [1, 0]
     mean, precision = np.array([0.3, 0.7]), np.array([2.0, 40.0])
     share = Share(none, np.array([0.5, 0.6]), *(np.broadcast_to(v, (*n, 2)) for v in (mean, precision)))
     drawn = share.drawn(g)[0]
     np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.01)
     np.testing.assert_allclose(drawn.var(axis=0), mean * (1 - mean) / (precision + 1), rtol=0.05)
-    chance = np.array([[0.1, 0.6, 0.3], [0.8, 0.0, 0.2]])
     value = np.array([0.5, 1.0, 7.0])
-    chances = np.broadcast_to(chance, (*n, 2, 3))
-    rate = Category(none, np.array([1, 0]), np.array([2, 1]), value, chances, chances)
-    found = [(rate.drawn(g)[0] == v).mean(axis=0) for v in value]
-    np.testing.assert_allclose(np.transpose(found), chance[[1, 0]], atol=0.01)
-    np.testing.assert_allclose(rate.log_density()[0, 0], np.log([0.2, 0.6]))
-    assert rate.observed.tolist() == [7.0, 1.0]
     of_draws, of_distinct = np.array([1.0, 3.0, 4.0]), np.array([2.0, 1.0, 1.0])
-    size = Category(
-        none,
-        np.zeros(2, dtype=int),
-        np.array([0, 2]),
-        value,
-        *(np.broadcast_to(v, (*n, 1, 3)) for v in (of_draws / 8, of_distinct)),
-        np.array([1, 3]),
-    )
+    chances = (np.broadcast_to(v, (*n, 3)) for v in (of_draws / 8, of_distinct))
+    size = Category(none, np.array([0, 2]), value, *chances, np.array([1, 3]))
     found = [(size.drawn(g) == v).mean() for v in value]
     np.testing.assert_allclose(found, of_distinct / 4, atol=0.01)
     np.testing.assert_allclose(size.log_density()[0, 0], [np.log(1 / 8), 3 * np.log(4 / 8)])
+    assert size.observed.tolist() == [0.5, 7.0]
 
 
 def test_draws_of_many_categories():
@@ -495,7 +482,7 @@ def test_the_model_of_pymc(fit):
     by_name, wanted = log_densities(model, point), 0.0
     for part in whole.tied.values():
         compiled = CompiledPart.of(part, data)
-        theta = np.concatenate([np.ravel(point[k]) for k in dict.fromkeys(compiled.coordinates)])
+        theta = np.concatenate([np.ravel(point[k]) for k in dict.fromkeys(compiled.program.names)])
         wanted += compiled.log_densities(theta[None])[0] - np.log(0.99) * (part.place != "sizes")
     total = by_name.pop("log_common_links")
     assert sum(by_name.values()) == pytest.approx(wanted, rel=1e-9)

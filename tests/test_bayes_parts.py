@@ -403,7 +403,7 @@ def test_a_distribution_of_pymc_is_a_prior(data, anew):
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
     assert stats.kstest(a, stats.norm(0.3, 2.0).cdf).pvalue > 1e-4
     positive = CompiledPart.of(Small(level=pm.Exponential.dist(1.0)), data)
-    assert "small_level_log__" in positive.coordinates
+    assert "small_level_log__" in positive.program.names
     assert usual.name is None, "the distribution of the user is unchanged"
 
 
@@ -433,7 +433,7 @@ def test_any_callable_is_a_prior(data, anew):
         return pm.Deterministic(name, pm.Exponential(f"{name}_size", 1) * pm.Normal(f"{name}_z", 0, 1))
 
     compiled = CompiledPart.of(Small(level=mixed), data)
-    assert {"small_level_size_log__", "small_level_z"} == set(compiled.coordinates)
+    assert {"small_level_size_log__", "small_level_z"} == set(compiled.program.names)
 
 
 def test_the_prior_density_has_all_variables_whatever_their_names(data, anew):
@@ -462,7 +462,7 @@ def test_smooth_functions_of_any_name(data, anew):
         compiled = CompiledPart.of(Sizes(part), data)
         ((at, location, scale),) = compiled.heavy_tails
         assert (location, scale) == (0.0, part.scale) and list(at) == list(range(RANK))
-        assert compiled.coordinates == ["wave_weights"] * RANK
+        assert compiled.program.names == ["wave_weights"] * RANK
     assert len(Program.cache) == 1
     retention = CompiledPart.of(bayes.Retention(), data)
     wanted = {
@@ -472,7 +472,7 @@ def test_smooth_functions_of_any_name(data, anew):
         "break_tilt_weights": (0.0, 0.5),
         "share_tilt_weights": (0.0, 0.5),
     }
-    assert {retention.coordinates[at[0]]: prior for at, *prior in retention.heavy_tails} == {
+    assert {retention.program.names[at[0]]: prior for at, *prior in retention.heavy_tails} == {
         name: list(prior) for name, prior in wanted.items()
     }
 
@@ -480,8 +480,8 @@ def test_smooth_functions_of_any_name(data, anew):
 def test_parts_with_a_name_in_common_are_refused(data):
     one = np.ones((1, 4, len(data["size"])))
     parts = {
-        "sizes": PartDraws({"entities": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
-        "mates": PartDraws({"mates_right": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
+        "sizes": PartDraws({"entities": one}, {"k": one[..., 0]}, one[..., 0]),
+        "mates": PartDraws({"mates_right": one}, {"k": one[..., 0]}, one[..., 0]),
     }
     with pytest.raises(DataError, match="both sizes and mates have a 'k': rename one of them"):
         join_parts(parts, data, np.random.default_rng(1))

@@ -22,10 +22,9 @@ SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.Un
 
 @pytest.mark.parametrize(("agreeing", "bad"), [(0.02, False), (0.01999, True)])
 def test_draws_that_agree_with_the_known_links(agreeing, bad):
-    fit = SimpleNamespace(
-        draws=SimpleNamespace(problems=("divergences",), agreeing=agreeing),
-    )
-    assert Fit.problems(fit)[0] == "divergences"
+    parts = {"mates": SimpleNamespace(problems=["divergences"])}
+    fit = SimpleNamespace(parts=parts, draws=SimpleNamespace(agreeing=agreeing))
+    assert Fit.problems(fit)[0] == "mates: divergences"
     assert any("agree with the number of predicted links" in p for p in Fit.problems(fit)) is bad
 
 

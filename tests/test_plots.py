@@ -387,7 +387,7 @@ def fit():
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
     by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes}
     by_size["mates_right"] = draws / 201 / sizes[: len(evidence.data["asked"])]
-    joined = JoinedDraws(by_size, {}, {}, {}, draws[..., 0], draws[..., 0], 1.0, [])
+    joined = JoinedDraws(by_size, {}, {}, draws[..., 0], draws[..., 0], 1.0)
     return Fit(SAMPLE, SizeModel(), evidence, joined, None, 1)
 
 

@@ -9,14 +9,7 @@ from .engine import Modelled, prior
 from .error_models import Mates, Retention
 from .fit import Fit, NotConverged, fast
 from .model import SizeModel
-from .priors import (
-    LogNormalSizes,
-    NormalPrior,
-    PredictionInformed,
-    StudentTPrior,
-    ZetaSizes,
-    size_family,
-)
+from .priors import LogNormalSizes, NormalPrior, PredictionInformed, StudentTPrior, ZetaSizes, size_family
 from .programs import compiled
 from .totals import EXPECTED
 

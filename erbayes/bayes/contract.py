@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 
 from .._internal.arrays import FloatArray, IntArray
@@ -19,10 +18,7 @@ from .._internal.errors import DataError
 SINGLE = 8
 """Each size below this has a bin of its own."""
 PER_DOUBLING = 3
-"""Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed.
-
-Three are still narrower than the kernel that smooths histograms of predicted sizes.
-"""
+"""Bins per doubling of larger sizes, narrower than the kernel of histograms. Six move ends as a seed does."""
 LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
 RANK = 5
@@ -95,20 +91,19 @@ class Datum:
     most: float
 
 
-def read_entries() -> dict[str, dict[str, Datum]]:
-    """Return the entries of contract.csv, by group and name."""
-    groups: dict[str, dict[str, Datum]] = {}
+def read_entries(group: str) -> dict[str, Datum]:
+    """Return the entries of a group of contract.csv, by name."""
     text = Path(__file__).with_name("contract.csv").read_text(encoding="utf-8")
-    for row in DictReader(text.splitlines()):
-        datum = Datum(row["meaning"], tuple(row["dimensions"].split()), float(row["most"] or np.inf))
-        groups.setdefault(row["group"], {})[row["name"]] = datum
-    return groups
+    rows = [row for row in DictReader(text.splitlines()) if row["group"] == group]
+    return {
+        row["name"]: Datum(row["meaning"], tuple(row["dimensions"].split()), float(row["most"] or np.inf))
+        for row in rows
+    }
 
 
-_ENTRIES = read_entries()
-DATA = _ENTRIES["data"]
+DATA = read_entries("data")
 """The data of every part, by name."""
-RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "mates")}
+RETURNED = {place: read_entries(place) for place in ("sizes", "retention", "mates")}
 """The quantities that a part must return, by its place in the model."""
 QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
 
@@ -154,11 +149,6 @@ class Data(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise DataError(f"no data are called {name!r}; a part receives {', '.join(self)}")
-
-
-def as_pymc(data: Mapping[str, Any]) -> Data:
-    """Add the data to the current PyMC model, and return them as tensors by name."""
-    return Data({k: pm.Data(k, np.asarray(v), dims=DATA[k].dims or None) for k, v in data.items()})
 
 
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:

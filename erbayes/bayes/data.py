@@ -54,9 +54,8 @@ class SampledEntities:
     def share(self) -> FloatArray:
         """Share (k + ½)/(s - 1) of the most links that a broken entity of s records can keep, (u,).
 
-        It has k = (s - 2) f/C2(s - 1) for f predicted links.
+        It has k = (s - 2) f/C2(s - 1) for f predicted links. That of two records, ½, moves no fit.
         """
-        # an entity of two records has no step, and its share of ½ has no influence on the fit
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
         return np.asarray((np.minimum(kept, 1) * steps + 0.5) / (steps + 1))
@@ -123,10 +122,10 @@ class Evidence:
         """Count a sample of entities, and refuse a sample that no size model can use."""
         design, units = need_design(sample), sample.units
         draws = np.bincount(sample.expansion.order, minlength=len(units))
-        known, size, common = units.known, units.size, units.column(COMMON_LINKS)
+        known, size = units.known, units.size
         assert known is not None
         grid = _make_grid(known, size.max())
-        entities = SampledEntities(size, common, draws, grid.bin(size))
+        entities = SampledEntities(size, units.column(COMMON_LINKS), draws, grid.bin(size))
         selection = {
             "selection": np.asarray(design.selection(grid.size, units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
@@ -141,7 +140,7 @@ class Evidence:
 
         mates = AskedMates.of(units, drawn, grid, _list_cluster_bins(grid, known))
         data = _count_entities(grid, known, entities, mates, units) | selection
-        data |= {"centre": np.log2(size).mean()}
+        data["centre"] = np.log2(size).mean()
         return cls(units, grid, entities, mates, data, known.total(PREDICTED_LINKS))
 
 
@@ -165,9 +164,9 @@ def chance_undrawn(q: Any, total: Any, data: Mapping[str, Any]) -> Any:
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def _make_grid(known: KnownTotals, *sizes: float) -> SizeGrid:
-    """Return the grid for the clusters of a prediction and for entities of these sizes."""
-    largest = max([known.size.max(), *sizes])
+def _make_grid(known: KnownTotals, size: float = 1.0) -> SizeGrid:
+    """Return the grid for the clusters of a prediction and for entities of up to a size."""
+    largest = max(known.size.max(), size)
     return SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
 
 

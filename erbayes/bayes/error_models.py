@@ -184,18 +184,9 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
         sums = [np.bincount(cell, v, n.size).reshape(shape) for v in (np.log(w), np.log1p(-w))]
         return np.stack(sums, axis=-1)
 
-    return pm.CustomDist(
-        name,
-        n,
-        mean,
-        precision,
-        np.zeros(2),
-        logp=logp,
-        random=random,
-        signature="(),(),(),(k)->(k)",
-        observed=observed,
-        dims=("sampled_size", "log_share"),
-    )
+    made: dict[str, Any] = {"signature": "(),(),(),(k)->(k)", "dims": ("sampled_size", "log_share")}
+    parameters = n, mean, precision, np.zeros(2)
+    return pm.CustomDist(name, *parameters, logp=logp, random=random, observed=observed, **made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,13 +258,5 @@ def asked_mates(name: str, asked: Any, logit: Any, observed: Any) -> Any:
         a, b = asked * expit(logit), asked * expit(-logit)
         return asked * rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9))
 
-    return pm.CustomDist(
-        name,
-        asked,
-        logit,
-        logp=logp,
-        random=random,
-        signature="(),()->()",
-        observed=observed,
-        dims="cluster_size",
-    )
+    made: dict[str, Any] = {"signature": "(),()->()", "dims": "cluster_size"}
+    return pm.CustomDist(name, asked, logit, logp=logp, random=random, observed=observed, **made)

@@ -238,7 +238,7 @@ class Fit(FittedTree):
             rows[place] = {
                 "khat": draws.khat,
                 "r_hat": float(r_hat[worst]),
-                "worst": parts[place].coordinates[worst],
+                "worst": parts[place].program.names[worst],
                 "effective": float(np.nanmin(effective)),
             }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("part")

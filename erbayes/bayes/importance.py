@@ -62,31 +62,25 @@ def need_draws(draws: Any) -> int:
     return number
 
 
-class Target(Protocol):
-    """An unnormalised density of θ, (d,).
+Block = tuple[IntArray, Any, float]
+"""Coordinates with a multivariate t prior of 3 degrees of freedom, its location and its scale."""
 
-    The search of the mode begins at `start`, (d,). `heavy_tails` are the blocks with a t prior.
-    """
+
+class Target(Protocol):
+    """An unnormalised density of θ, (d,), the start of the search of its mode, and blocks with a t prior."""
 
     @property
     def start(self) -> FloatArray: ...
     @property
     def heavy_tails(self) -> Sequence[Block]: ...
-    def log_densities(self, thetas: FloatArray, /) -> FloatArray:
-        """Return the log density at each θ, (K, d), as (K,)."""
-        ...
-
-
-Block = tuple[IntArray, Any, float]
-"""Coordinates with a multivariate t prior of 3 degrees of freedom, its location and its scale."""
+    def log_densities(self, thetas: FloatArray, /) -> FloatArray: ...
 
 
 class LightTails:
     """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
     A block with a t prior is v = (θ - location)/scale, and u has its direction, with |u|² = κ log(1 +
-    |v|²/κ). Other coordinates stay. `location`, `scale` (d,): those of its block, else 0 and 1; `member` (d,
-    blocks): 1 in the block.
+    |v|²/κ). Other coordinates stay, with location 0 and scale 1. `member` (d, blocks) is 1 in the block.
     """
 
     def __init__(self, dimension: int, blocks: Sequence[Block]) -> None:
@@ -163,7 +157,7 @@ class Adapted:
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
         self.round(first)
 
-    def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each point, and the log density of the point."""
         thetas, log_jacobian = self.tails.theta(points)
         log_density = self.part.log_densities(thetas) + log_jacobian
@@ -171,7 +165,7 @@ class Adapted:
 
     def _negate_density(self, points: FloatArray) -> FloatArray:
         # finite also where the density is 0, since differences of infinities are no number
-        return -np.maximum(self._log_densities(points)[1], -1e10)
+        return -np.maximum(self._evaluate(points)[1], -1e10)
 
     def _approximate_laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode, (d,), and inverse curvature, (d, d), by a search and a Newton step."""
@@ -213,7 +207,7 @@ class Adapted:
         proposal = Proposal(centre, np.linalg.cholesky(WIDER * cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
-        thetas, densities = self._log_densities(new)
+        thetas, densities = self._evaluate(new)
         # weights by the mixture of all rounds cannot become large where any round had points
         earlier = np.logaddexp(self.mixture, proposal.log_density(self.points) + np.log(number))
         of_rounds = [q.log_density(new) + log_n for q, log_n in self.proposals]
@@ -222,7 +216,7 @@ class Adapted:
         self.points = np.concatenate([self.points, new])
         self.thetas = np.concatenate([self.thetas, thetas])
         self.densities = np.concatenate([self.densities, densities])
-        # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
+        # later proposals have adapted to the points: the mean of weights by the mixture would be too small
         self.ratios = np.concatenate([self.ratios, densities - of_rounds[-1] + np.log(number)])
         # later rounds are better and count more; fixed counts make the mean unbiased (Owen and Zhou 2020)
         # and a tail has not all of the mass

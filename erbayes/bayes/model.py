@@ -175,11 +175,9 @@ class JoinedDraws:
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
     log_prior: dict[str, FloatArray]
-    khat: dict[str, float]
     common: FloatArray
     b3: FloatArray
     agreeing: float
-    problems: list[str]
 
 
 def poststratify(
@@ -234,27 +232,14 @@ def join_parts(
         return {k: v[chain, chosen[name]] for name, p in parts.items() for k, v in getattr(p, field).items()}
 
     log_prior = {name: p.log_prior[chain, chosen[name]] for name, p in parts.items()}
+    x = common - common.mean()
     for name in ("sizes", "retention"):
-        log_prior[name] = _given(common, log_prior[name])
-    return JoinedDraws(
-        joint("by_size"),
-        joint("parameters"),
-        log_prior,
-        {name: p.khat for name, p in parts.items()},
-        common,
-        b3,
-        float(np.exp(-distance.min(axis=0) / 2).mean()),
-        [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems],
-    )
-
-
-def _given(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return y without what a line in x says of it, (chain, draw).
-
-    A prior of sizes changes what follows from a number of common links and not this number.
-    """
-    x = x - x.mean()
-    return np.asarray(y - x * (x * y).sum() / max((x * x).sum(), 1e-300))
+        # a prior of sizes changes what follows from a number of common links, and not this number, so that
+        # what a line in it says goes
+        y = log_prior[name]
+        log_prior[name] = np.asarray(y - x * (x * y).sum() / max((x * x).sum(), 1e-300))
+    agreeing = float(np.exp(-distance.min(axis=0) / 2).mean())
+    return JoinedDraws(joint("by_size"), joint("parameters"), log_prior, common, b3, agreeing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,15 +25,14 @@ Tensors = Mapping[str, Any]
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain.
 
-Such a variable has a tag `heavy_tails`, the names of its location (None for 0) and of its scale, from which
-importance sampling makes coordinates with light tails.
+Their tag `heavy_tails` names location (None for 0) and scale, by which importance sampling lightens tails.
 """
 
 Prior = Callable[[str], Any]
-"""A prior of one number, which is a distribution of PyMC or a callable that creates a variable.
+"""A prior of one number: a distribution of PyMC, as ``pm.Normal.dist(0, 1)``, or a callable.
 
-Distributions have no name yet, as ``pm.Normal.dist(0, 1)``. A callable takes a name and creates a variable of
-that name in the current PyMC model, as `NormalPrior` or ``lambda name: pm.Normal(name, 0, 1)``.
+The callable takes a name and creates a variable of that name in the current PyMC model, as `NormalPrior` or
+``lambda name: pm.Normal(name, 0, 1)``.
 """
 
 
@@ -72,9 +71,7 @@ def need_positive(what: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StudentTPrior:
-    """Prior with heavy tails: Student's t with 3 degrees of freedom, which suits slopes per doubling of size.
-
-    A `scale` that is not above 0 raises ValueError.
+    """Student's t with 3 degrees of freedom, for slopes; a `scale` that is not above 0 raises ValueError.
 
     Examples
     --------
@@ -127,7 +124,7 @@ class NormalPrior:
 def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
     """Create a smooth function in the current PyMC model: a Gaussian process whose amplitude is uncertain.
 
-    It is a weighted sum of the columns of a basis (see `grid.basis`). The weights have a multivariate t
+    It is a weighted sum of the columns of a basis (see `contract.basis`). The weights have a multivariate t
     distribution with 3 degrees of freedom, a normal one with its common scale integrated out.
 
     Parameters
@@ -135,7 +132,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
     name : str
         The weights are the variable "<name>_weights".
     rank : int
-        Columns of the basis: `erbayes.bayes.grid.RANK` for the bases in the data of a part.
+        Columns of the basis: `erbayes.bayes.contract.RANK` for the bases in the data of a part.
     scale : float
         Standard deviation of the function if the amplitude is 1. If it is not above 0, ValueError.
 
@@ -157,15 +154,9 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         return mean + scale * rng.standard_normal(shape) / np.sqrt(common)
 
     pm.modelcontext(None).add_coord(f"{name}_basis", np.arange(rank))
-    w = pm.CustomDist(
-        f"{name}_weights",
-        np.zeros(rank),
-        hyper(f"{name}_scale", scale),
-        logp=logp,
-        random=random,
-        signature="(r),()->(r)",
-        dims=f"{name}_basis",
-    )
+    made: dict[str, Any] = {"signature": "(r),()->(r)", "dims": f"{name}_basis"}
+    size = hyper(f"{name}_scale", scale)
+    w = pm.CustomDist(f"{name}_weights", np.zeros(rank), size, logp=logp, random=random, **made)
     w.tag.heavy_tails = None, f"{name}_scale"
     return lambda basis: (basis * w).sum(axis=-1)
 
@@ -207,17 +198,8 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
         p = np.exp(log_p)
         return rng.multinomial(n, p / p.sum(axis=-1, keepdims=True))
 
-    return pm.CustomDist(
-        name,
-        n,
-        log_p,
-        logp=logp,
-        random=random,
-        signature="(),(k)->(k)",
-        dtype="int64",
-        observed=observed,
-        **kwargs,
-    )
+    made: dict[str, Any] = {"signature": "(),(k)->(k)", "dtype": "int64", "observed": observed, **kwargs}
+    return pm.CustomDist(name, n, log_p, logp=logp, random=random, **made)
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
@@ -230,24 +212,12 @@ def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
     def random(n: Any, log_hazard: Any, rng: Any = None, size: Any = None) -> Any:
         return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, NEVER, 20.0))))
 
-    return pm.CustomDist(
-        name,
-        n,
-        log_hazard,
-        logp=logp,
-        random=random,
-        signature="(),()->()",
-        dtype="int64",
-        observed=observed,
-        dims="sampled_size",
-    )
+    made: dict[str, Any] = {"signature": "(),()->()", "dtype": "int64", "dims": "sampled_size"}
+    return pm.CustomDist(name, n, log_hazard, logp=logp, random=random, observed=observed, **made)
 
 
 def hyper(name: str, value: float) -> Any:
-    """Return a parameter of a prior, as data if the model has its data as such.
-
-    Another value then needs no new compilation. Else it is a number, which is printed.
-    """
+    """Return a parameter of a prior: data if the model has data, so that no value compiles it anew."""
     of_data = bool(pm.modelcontext(None).data_vars)
     return pm.Data(name, np.float64(value)) if of_data else np.float64(value)
 

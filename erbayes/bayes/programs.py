@@ -28,7 +28,7 @@ from scipy.special import expit
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import PACKAGE, DataError, head
-from .contract import LOG_FLAWLESS, ModelPart, as_pymc, check_values, coords, tensor, title
+from .contract import DATA, LOG_FLAWLESS, Data, ModelPart, check_values, coords, tensor, title
 from .importance import KHAT, approximated
 
 COMPILER = RLock()
@@ -83,32 +83,27 @@ def building() -> Iterator[None]:
 def own_model(part: ModelPart, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
     """Build a PyMC model of one part, and return it with the part's quantities by size."""
     with pm.Model(coords=coords(data), model=None) as model:
-        return model, part.given_size(as_pymc(data))
+        named = {k: pm.Data(k, np.asarray(v), dims=DATA[k].dims or None) for k, v in data.items()}
+        return model, part.given_size(Data(named))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartDraws:
-    """Posterior draws of one part, (chain, draw, ...), with diagnostics."""
+    """Posterior draws of the quantities and parameters of one part, (chain, draw, ...)."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
     log_prior: FloatArray
-    khat: float
-    problems: list[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterDraws:
-    """Draws of the unconstrained parameters of one part, (chain, draw, d).
-
-    `states` is 1 without errors, (chain, draw), and `log_evidence` the log marginal density of the data.
-    """
+    """Draws of the unconstrained parameters of one part, (chain, draw, d); `states` is 1 without errors."""
 
     thetas: FloatArray
     states: IntArray
     khat: float = -np.inf
     problems: list[str] = field(default_factory=list)
-    log_evidence: float = 0.0
 
 
 class Program:
@@ -270,14 +265,9 @@ class CompiledPart:
             return cls(equal or program, priors, start.astype(float)), for_all_data
 
     @property
-    def coordinates(self) -> list[str]:
-        """Names of the parameters of the coordinates of θ."""
-        return self.program.names
-
-    @property
     def heavy_tails(self) -> list[tuple[IntArray, float, float]]:
         """Coordinates of each parameter with a t prior, and its location and scale."""
-        names = np.array(self.coordinates)
+        names = np.array(self.program.names)
         return [
             (np.flatnonzero(names == name), float(self.data[at]) if at else 0.0, float(self.data[scale]))
             for name, (at, scale) in self.program.heavy_tails.items()
@@ -309,8 +299,7 @@ class CompiledPart:
             ]
         flawless = expit(self.log_flawless - found.log_evidence)
         states = (rng.random(thetas.shape[:2]) < flawless).astype(np.int64)
-        evidence = float(np.logaddexp(found.log_evidence, self.log_flawless))
-        return ParameterDraws(thetas, states, found.khat, problems, evidence)
+        return ParameterDraws(thetas, states, found.khat, problems)
 
     def evaluated(self, drawn: ParameterDraws) -> PartDraws:
         """Return draws with their quantities and parameters."""
@@ -322,13 +311,8 @@ class CompiledPart:
         outputs = self._compute("many", flat[new, :-1], states.ravel()[new])
         log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
         n = len(self.program.by_size)
-        return PartDraws(
-            dict(zip(self.program.by_size, values[:n], strict=True)),
-            dict(zip(self.program.parameters, values[n:], strict=True)),
-            log_prior,
-            drawn.khat,
-            drawn.problems,
-        )
+        by_size = dict(zip(self.program.by_size, values[:n], strict=True))
+        return PartDraws(by_size, dict(zip(self.program.parameters, values[n:], strict=True)), log_prior)
 
 
 def draw_from_prior(

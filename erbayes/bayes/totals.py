@@ -356,7 +356,8 @@ class FittedTotals(Pictured):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        problems = [f"{name}: {problem}" for name, part in self.parts.items() for problem in part.problems]
+        agreeing = self.draws.agreeing
         if agreeing < LEAST_AGREEING:
             problems.append(
                 "few draws of sizes and retention agree with the number of predicted links that is right "

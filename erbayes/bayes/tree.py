@@ -1,8 +1,7 @@
 """A fit as a tree of groups for ArviZ, with the likelihood of each sampled entity and predictions.
 
-An entity has up to three observations, each with a factor given the observations before it: its size, whether
-it is broken, and the share of its links that it then keeps. What is known of its mates is a quasi-likelihood,
-which predicts no observation.
+An entity has up to three observations, each with a factor given those before it: its size, whether it is
+broken, and the share of its links that it then keeps. Its mates have a quasi-likelihood, which predicts none.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ from .model import log_ratio
 from .programs import draw_from_prior
 from .totals import FittedTotals, draw_totals
 
-DIMS = {
-    "size": "entity",
-    "broken": "entity_of_several",
-    "share": "broken_entity",
-}
+DIMS = {"size": "entity", "broken": "entity_of_several", "share": "broken_entity"}
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
 """Limits of probabilities whose logarithm is taken."""
@@ -55,14 +50,29 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Category:
-    """Factor of one of V values, counted some `times`, by the `chance` in the `row` of an entity.
+class Event:
+    """Factor of an event, observed as 1 or 0, whose `chance` is (chain, draw, k)."""
 
-    `chance` is (chain, draw, R, V), and `weights` are those of predicted observations.
+    entity: IntArray
+    observed: IntArray
+    chance: FloatArray
+
+    def log_density(self) -> FloatArray:
+        p = np.clip(self.chance, TINY, NEARLY)
+        return np.log(np.where(self.observed == 1, p, 1 - p))
+
+    def drawn(self, rng: np.random.Generator) -> Any:
+        return (rng.random(self.chance.shape) < self.chance).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Category:
+    """Factor of one of V values, counted some `times`, by the `chance` of each, (chain, draw, V).
+
+    `weights`, (chain, draw, V), are those of predicted observations.
     """
 
     entity: IntArray
-    row: IntArray
     position: IntArray
     value: Any
     chance: FloatArray
@@ -74,23 +84,15 @@ class Category:
         return self.value[self.position]
 
     def log_density(self) -> FloatArray:
-        chance = self.chance[..., self.row, self.position]
-        return np.asarray(self.times * np.log(np.clip(chance, TINY, None)))
+        return np.asarray(self.times * np.log(np.clip(self.chance[..., self.position], TINY, None)))
 
     def drawn(self, rng: np.random.Generator) -> Any:
-        *draws, R, V = self.weights.shape
-        row = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1) * R + self.row
+        *draws, V = self.weights.shape
+        row = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1) + np.zeros_like(self.position)
         return self.value[categorical(self.weights.reshape(-1, V), row, rng)]
 
 
-def event(entity: IntArray, observed: Any, chance: FloatArray) -> Category:
-    """Return the factor of an event, observed as 1 or 0, whose `chance` is (chain, draw, k)."""
-    p = np.clip(chance, TINY, NEARLY)
-    both = np.stack([p, 1 - p], axis=-1)
-    return Category(entity, np.arange(len(entity)), 1 - observed, np.array([1, 0]), both, both)
-
-
-Factor = Share | Category
+Factor = Share | Event | Category
 """One factor of the likelihood of what is `observed` of k sampled entities, (chain, draw, k)."""
 
 
@@ -108,24 +110,19 @@ def factors(
     entities: SampledEntities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
     """Return the factors that some sampled entity has, by name; `by_size` is (chain, draw, J)."""
-    e, bins = entities, entities.bin
-    several = np.flatnonzero(e.several)
-    broken = np.flatnonzero(e.broken & (e.size > 2))
-    anyone, number = np.arange(len(bins)), by_size["entities"]
-    of_draws = number * data["selection"]
-    total = of_draws.sum(axis=-1, keepdims=True)
-    of_distinct = number * (1 - chance_undrawn(data["selection"], total, data))
+    e, bins, number, q = entities, entities.bin, by_size["entities"], data["selection"]
+    several, broken = np.flatnonzero(e.several), np.flatnonzero(e.broken & (e.size > 2))
+    total = (number * q).sum(axis=-1, keepdims=True)
     by_name: dict[str, Factor] = {
         "size": Category(
-            anyone,
-            np.zeros_like(bins),
+            np.arange(len(bins)),
             bins,
             np.floor(data["size"]).astype(np.int64),
-            (of_draws / total)[..., None, :],
-            of_distinct[..., None, :],
+            number * q / total,
+            number * (1 - chance_undrawn(q, total, data)),
             e.draws,
         ),
-        "broken": event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
+        "broken": Event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
         "share": Share(
             broken,
             e.share[broken],
@@ -215,11 +212,8 @@ class FittedTree(FittedTotals):
         labels = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
         labels |= {"entity": ids, "entity_size": self.size, **(coords or {})}
         labels |= {DIMS[name]: ids[factor.entity] for name, factor in self.factors.items()}
-        origin = {
-            "inference_library": "erbayes",
-            "inference_library_version": version("erbayes"),
-            "sampler": "importance sampling",
-        }
+        origin = {"inference_library": "erbayes", "sampler": "importance sampling"}
+        origin["inference_library_version"] = version("erbayes")
         filled = {name: group for name, group in groups.items() if group}
         attributes = dict.fromkeys(("/", *filled), origin)
         tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
