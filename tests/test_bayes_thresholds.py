@@ -10,6 +10,7 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 
 import erbayes as eb
 from erbayes import bayes
+from erbayes._internal.errors import Grade, Sentence
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Proposal, approximated, moments
@@ -130,3 +131,12 @@ def test_common_links_have_a_spread_from_a_hundredth_to_a_half():
     links = ExpectedLinks.of(np.ones((5, 1)), {"kept": 0 * kept, "kept_square": kept}, data)
     wanted = np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2
     np.testing.assert_allclose(links.relative_variance, wanted, rtol=1e-12)
+
+
+def test_a_note_about_balance_is_no_warning(monkeypatch):
+    said = [Sentence("A note.", Grade.NOTE), Sentence("A caution.", Grade.CAUTION)]
+    monkeypatch.setattr("erbayes.bayes.fit.out_of_balance", lambda sample: said)
+    with pytest.warns() as raised:
+        bayes.fast(SAMPLE, draws=50, rng=1)
+    alarms = [str(w.message) for w in raised if w.category is eb.Alarm]
+    assert alarms == ["A caution. A size model relies on the known total."]

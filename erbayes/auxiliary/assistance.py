@@ -10,7 +10,6 @@ value. The error of that estimate, θ^S - θ̂^S, is then known too, and correct
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray, Seed
-from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, member, need, warn_of
 from .._internal.remedies import Missing
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
@@ -233,8 +232,8 @@ def assisted(
     Warns
     -----
     Alarm
-        For each sentence of `erbayes.alarms` about the metrics that are not assisted, if the second
-        clustering is the prediction itself, and if draws leave a large share of it unreached.
+        For each sentence of `erbayes.alarms` about the metrics that are not assisted, and if draws leave a
+        large share of the second clustering unreached.
 
     Raises
     ------
@@ -264,6 +263,5 @@ def assisted(
     engine = Assisted(Second.of(prediction, labels, by, **options))
     sample = Sample(measure(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
-    for alarm in engine.of_prediction(sample) + estimates.find_alarms(sample, metrics):
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of(engine.of_prediction(sample) + estimates.find_alarms(sample, metrics))
     return estimates

@@ -15,7 +15,7 @@ from scipy.linalg import block_diag
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
-from .._internal.errors import PACKAGE, Alarm, DataError, Grade, NotIdentified, Sentence
+from .._internal.errors import PACKAGE, DataError, Grade, NotIdentified, Sentence, warn_of
 from ..design.sample import Sample
 from ..engine.closed_form import ClosedForm
 from ..engine.diagnostics import MIXED, out_of_balance, reach_large, show_heap
@@ -331,9 +331,8 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
     seed = int(rng.integers(2**31))
     capped = read_as_capped(sample, evidence, population, seed)
     fit = Fit(sample, model, evidence, joint, population, seed, parts, capped=capped)
-    for alarm in out_of_balance(sample):
-        known = f"{alarm} A size model relies on the known total."
-        warnings.warn(Sentence(known, alarm.grade), Alarm, skip_file_prefixes=PACKAGE)
+    said = "A size model relies on the known total."
+    warn_of(Sentence(f"{alarm} {said}", alarm.grade) for alarm in out_of_balance(sample))
     if problems := fit.problems():
         warnings.warn("; ".join(problems), NotConverged, skip_file_prefixes=PACKAGE)
     return fit

@@ -29,7 +29,7 @@ Their tag `heavy_tails` names location (None for 0) and scale, by which importan
 """
 
 Prior = Callable[[str], Any]
-"""A prior of one number: a distribution of PyMC, as ``pm.Normal.dist(0, 1)``, or a callable.
+"""A prior of one number, which is a distribution of PyMC, as ``pm.Normal.dist(0, 1)``, or a callable.
 
 The callable takes a name and creates a variable of that name in the current PyMC model, as `NormalPrior` or
 ``lambda name: pm.Normal(name, 0, 1)``.
