@@ -351,7 +351,6 @@ KINDS = {
     engine.Betting: engine.Betting(),
     eb.intervals.Symmetric: eb.intervals.Symmetric(),
     eb.intervals.EqualTailed: eb.intervals.EqualTailed(),
-    eb.intervals.HighestDensity: eb.intervals.HighestDensity(),
     engine.BCa: engine.BCa(),
 }
 RESULTS = {

@@ -14,7 +14,6 @@ from erbayes.engine import Resampled, Taylor
 from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.differences import subtract
 from erbayes.metrics import Estimates
-from erbayes.metrics.intervals import HighestDensity
 from erbayes.study.populations import LogNormal, Merges, Splits, simulate
 from erbayes.units.settled import Overlaps
 
@@ -193,7 +192,7 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     assert (
         "Intervals of cluster-recall, b3-precision-entities, muc-recall are those of the" in found.sentence()
     )
-    assert found.table(kind=HighestDensity())["kind"].to_list()[:2] == ["Beta", "80 % HDI, 20 % Beta"]
+    assert found.table()["kind"].to_list()[:2] == ["Beta", "80 % equal-tailed, 20 % Beta"]
     assert found.sd[0] == pytest.approx(closed.sd[0], rel=1e-12)
     between = np.corrcoef(quoted.flat.T)[0, 2]
     assert between == pytest.approx(closed.cov[0, 2] / np.sqrt(closed.cov[0, 0] * closed.cov[2, 2]), abs=0.1)

@@ -111,11 +111,6 @@ def test_ends_move_from_seed_to_seed_as_their_errors_say(kind, of):
     assert (shown[["lower_mcse", "upper_mcse"]] > 0).all(axis=None)
 
 
-def test_intervals_without_quantiles_have_no_errors_of_ends():
-    draws = fits("simple")[0].apply(R)
-    assert draws.table(kind=m.intervals.HighestDensity(), errors=True)["lower_mcse"].isna().all()
-
-
 @KINDS
 def test_error_of_prior_shift_is_that_over_seeds(kind):
     shifts = [(fit.prior_shift(d), fit.prior_shift_error(d)) for fit in fits(kind) for d in [fit.apply(R)]]

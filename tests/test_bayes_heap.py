@@ -17,7 +17,6 @@ from erbayes.bayes import fit as fits
 from erbayes.bayes.totals import _draw_shape
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.named import choose_engine
-from erbayes.metrics.intervals import HighestDensity
 from erbayes.study import populations as sim
 from erbayes.units.settled import Heap
 from erbayes.units.units import KnownTotals
@@ -115,14 +114,6 @@ def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
     low, high = table.loc[R.name, ["lower", "upper"]]
     before = fitted[0].apply(R).interval()[0]
     assert low < before[0] and high <= 1
-
-
-def test_other_kinds_are_mixed_too(fitted):
-    kind = HighestDensity()
-    found = fitted[None].estimate([P, R])
-    assert found.table(kind=kind).kind.to_list() == [name.replace("equal-tailed", "HDI") for name in KINDS]
-    printed = found.table(kind=kind)
-    assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], printed))
 
 
 def test_the_explanation_has_the_interval_of_the_table(fitted):

@@ -228,7 +228,9 @@ def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
     )
     assert "pairwise-f1" in raised(sample(), [m.pairwise_f1])[0]
     table = fit_sample(sample(), [P, R]).estimates.table()
-    assert raised(sample(), printed=table) and not raised(sample(), printed=table.assign(kind=f"{MIXED} HDI"))
+    assert raised(sample(), printed=table) and not raised(
+        sample(), printed=table.assign(kind=f"{MIXED} equal-tailed")
+    )
 
 
 def test_draws_of_records_show_what_a_heap_is_if_they_meet_a_larger_entity():

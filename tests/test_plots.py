@@ -342,24 +342,36 @@ def test_matplotlib_is_not_loaded_before_it_is_needed():
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
+class Widest:
+    """A kind of interval of one's own."""
+
+    def label(self, result, j):
+        return "widest"
+
+    def suits(self, result):
+        return result.values is not None
+
+    def bounds(self, result, level):
+        return np.stack([result.flat.min(axis=0), result.flat.max(axis=0)], axis=-1)
+
+
 def test_side_by_side(ax):
-    pytest.importorskip("arviz_stats", reason="ArviZ is not installed")
     from erbayes.engine import side_by_side
 
     values = np.random.default_rng(1).beta(8, 2, (1, 400, 1))
     draws = eb.metrics.Estimates.of_draws(("b3-recall",), values, ((0, 1),))
     results = {"naive": eb.engine.naive(SAMPLE.units, CHOSEN), "Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}
-    kinds = (eb.intervals.EqualTailed(), eb.intervals.HighestDensity())
+    kinds = (eb.intervals.EqualTailed(), Widest())
     found = side_by_side(results | {"draws": draws}, CHOSEN, level=0.8, kinds=kinds)
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.draw_side_by_side(found, shown, ax=ax) is ax
-    first = ["b3-recall", "naive", "Taylor", "draws, equal-tailed", "draws, HDI"]
+    first = ["b3-recall", "naive", "Taylor", "draws, equal-tailed", "draws, widest"]
     assert rows(ax) == [*first, "pairwise-recall", "naive", "Taylor"]
     weights = [t.get_fontweight() for t in ax.get_yticklabels()]
     assert weights == [("normal", "bold")[row in ("b3-recall", "pairwise-recall")] for row in rows(ax)]
     table = found.table().set_index(["metric", "method", "kind"])
     intervals, (points, crosses, *_) = ax.collections[0], ax.lines
-    drawn = [("b3-recall", "draws", "equal-tailed"), ("b3-recall", "draws", "HDI")]
+    drawn = [("b3-recall", "draws", "equal-tailed"), ("b3-recall", "draws", "widest")]
     drawn = [("b3-recall", "Taylor", "Beta"), *drawn, ("pairwise-recall", "Taylor", "Beta")]
     assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
     assert_array_equal(points.get_ydata(), [2, 3, 4, 7])

@@ -27,8 +27,7 @@ from ..large.sources import lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, check_level, simultaneous_level
-from ..metrics.sentences import choose_quoted, describe_difference
-from ..metrics.tables import Pictured
+from ..metrics.tables import Pictured, choose_quoted, describe_difference
 from ..units.clustering import Clustering, Memberships
 from ..units.ids import kind, locate_all
 from ..units.measuring import measure, read_framed, sampled_labels

@@ -37,8 +37,7 @@ from ..labels.stopping import Check, Verdict
 from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import pairwise_precision
 from ..metrics.intervals import check_level
-from ..metrics.sentences import say_undecided
-from ..metrics.tables import Pictured, reason_column
+from ..metrics.tables import Pictured, reason_column, say_undecided
 from ..units.edges import Edges, ThresholdClusters, sweep
 from ..units.units import KnownTotals
 from .pair_strata import (

@@ -35,8 +35,7 @@ from ..labels.stopping import Check
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import Metric, resolve_metric
 from ..metrics.estimates import Estimates
-from ..metrics.sentences import choose_quoted
-from ..metrics.tables import Pictured
+from ..metrics.tables import Pictured, choose_quoted
 from .pooling import pool
 
 SPURIOUS = 0.2

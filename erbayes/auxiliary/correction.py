@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,16 +41,13 @@ class AssistedEstimates(Estimates):
     `Second.changes`; `unassisted` (k,): why a metric is not assisted, or "".
     """
 
+    error: ClassVar[str] = "se_bound"  # with pseudo-draws and unreached clusters
     second: str
     weights: FloatArray = by_component(0)
     equivalent_labels: FloatArray = by_component(0)
     unreached_share: FloatArray = by_component(0)
     changed: ChangedShare
     unassisted: tuple[str, ...] = by_component(0)
-
-    def spread(self) -> dict[str, FloatArray]:
-        """Return the columns `se_bound`, which includes pseudo-draws and unreached clusters, and `df`."""
-        return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False

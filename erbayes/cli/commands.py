@@ -182,7 +182,7 @@ def _show_estimates(
     # what is quoted allows for undecided draws, which are a fault themselves
     ranged = getattr(getattr(result.drawn, "joint", result.drawn), "cases", None)
     if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms) - (ranged is not None and ranged.decide):
-        said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
+        said = [eb.metrics.tables.describe_faults(faults, "these numbers")]
     printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))
 
 

@@ -17,7 +17,7 @@ from ..design.sample import ERRORS, Sample
 from ..metrics.columns import EXACT, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import DEFAULT_METRICS, Group, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
-from ..metrics.sentences import is_at_an_end, say_undecided
+from ..metrics.tables import is_at_an_end, say_undecided
 from ..metrics.unseen import NOTABLE
 from ..units.settled import chance_capped, find_heap, find_seen_caps
 from .closed_form import with_jackknife

@@ -1,8 +1,8 @@
 """Kinds of interval: small objects, which tables, plots, reports and studies take.
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
-confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a bootstrap with its sample, and
+confidence sequence of each of them. `EqualTailed` is the interval of draws: bootstrap replicates or posterior
+draws. Others are in `erbayes.engine`: `BCa` needs a bootstrap with its sample, and
 `Betting` the value of each draw. `simultaneous_level` makes intervals of several components cover together.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
@@ -99,7 +99,7 @@ def need_suitable(kind: Kind, result: Estimates) -> None:
     if not kind.suits(result):
         raise DataError(
             f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric, WALD and "
-            "Anytime are those of a closed form, EqualTailed and HighestDensity of draws, BCa of a "
+            "Anytime are those of a closed form, EqualTailed of draws, BCa of a "
             "bootstrap, and Betting of bounded means"
         )
 
@@ -165,31 +165,9 @@ class EqualTailed:
         return np.asarray(np.quantile(result.flat, [(1 - level) / 2, (1 + level) / 2], axis=0).T)
 
 
-@dataclass(frozen=True, slots=True)
-class HighestDensity:
-    """Kind of interval that is the shortest with the share `level` of the draws. It needs the extra `bayes`.
-
-    Examples
-    --------
-    >>> from erbayes.metrics import Estimates
-    >>> draws = Estimates.of_draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
-    >>> draws.interval(0.5, HighestDensity()).round(2)
-    array([[0.  , 0.25]])
-    """
-
-    def label(self, result: Estimates, j: int) -> str:
-        return "HDI"
-
-    def suits(self, result: Estimates) -> bool:
-        return result.values is not None
-
-    def bounds(self, result: Estimates, level: float) -> FloatArray:
-        return np.array(array_stats().hdi(result.flat, level, axis=0))
-
-
 def array_stats() -> Any:
     """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
-    what = "highest-density intervals and diagnostics of chains need arviz-stats"
+    what = "errors of quantiles and diagnostics of chains need arviz-stats"
     return import_extra("arviz_stats.base", what, "bayes").array_stats
 
 

@@ -35,7 +35,7 @@ from ..engine.named import find_engine, run_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
-from ..metrics.sentences import choose_quoted, describe_faults
+from ..metrics.tables import choose_quoted, describe_faults
 from . import sections
 
 ROLES = {
