@@ -18,8 +18,8 @@ from ._internal.errors import NotIdentified as NotIdentified
 from ._internal.remedies import Missing as Missing
 from .analysis import pairs as pairs
 from .analysis.comparison import compare as compare
+from .analysis.comparison import estimate as estimate
 from .analysis.domains import by_domain as by_domain
-from .analysis.estimation import estimate as estimate
 from .analysis.impact import impact as impact
 from .analysis.sensitivity import with_errors as with_errors
 from .analysis.stages import stages as stages

@@ -818,7 +818,7 @@ def test_one_second_clustering_is_taken():
     for by in (several, {"good": Path("good.csv")}):
         with pytest.raises(eb.DataError, match=said):
             eb.auxiliary.Assisted.of(both, LABELS, by=by)
-    with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
+    with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not Series"):
         eb.auxiliary.Assisted.of(PREDICTION, LABELS, GOOD)
 
 

@@ -36,25 +36,14 @@ def sampled(true, pred, draws, rng):
     return eb.Sample(units, eb.UniformRecords(drawn.tolist()))
 
 
-def test_features_and_attributes_by_brute_force():
+def test_features_by_brute_force():
     true, pred, _ = population(11, 60)
     sample = census(true, pred)
     size, made = np.bincount(pred), causes.features(sample)
-    names = pd.DataFrame({"name": [f"n{i % 7}" for i in range(len(true))], "year": np.arange(len(true)) % 13})
-    found = causes.aggregated(
-        sample, names.sample(frac=1, random_state=1), {"name": pd.Series.nunique, "year": "max"}
-    )
-    mean = causes.aggregated(sample, names[["year"]])
     for c in sample.units.ids:
         mine = np.flatnonzero(true == c)
         clusters = set(pred[mine].tolist())
         assert made.loc[c].tolist() == [len(mine), len(clusters), max(size[k] for k in clusters)]
-        assert found.loc[c].tolist() == [len({i % 7 for i in mine}), max(i % 13 for i in mine)]
-        assert mean.loc[c, "year"] == pytest.approx(np.mean([i % 13 for i in mine]))
-    with pytest.raises(eb.DataError, match="choose rule="):
-        causes.aggregated(sample, names)
-    with pytest.raises(eb.DataError, match="no column 'age'"):
-        causes.aggregated(sample, names, {"age": np.max})
 
 
 def named(true, seed):

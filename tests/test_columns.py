@@ -242,7 +242,6 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "AnnotatorPair.disagreements": (lambda: make_two().disagreements(), "mention cluster kind records links examples"),
     "ScoredEdges.bands": (lambda: make_pairs(eb.pairs.scored_edges).bands(), "band pairs labelled right cannot_tell share lower upper"),
     "Units.table": (lambda: sample().units.table(), " ".join(column.name for column in COUNTED if column.identified(sample().units))),
-    "aggregated": (lambda: causes.aggregated(sample(), pd.DataFrame({"age": LABELS})), "age"),
     "answers": (lambda: labels.answers({1: "x", 2: "x", 3: "y"}, [2]), "mention record"),
     "grid": (lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
         "removed missed kept added unsure metric estimate lower upper mcse"),

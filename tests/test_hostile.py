@@ -151,7 +151,7 @@ REFUSED = {
     "halves of surrogate pairs on one side": (lambda: eb.measure(PREDICTION, HALVES), r"7 of 7 labelled records are not in the prediction, such as '\\ud800r1'"),
     # comparisons
     "records by number and by name": (lambda: eb.compare({"a": P, "b": dict(enumerate(PREDICTION.values()))}, L, eb.UniformClusters(), PR), "record ids of the predictions differ in type: those of 'a' of type string, those of 'b' of type integer"),
-    "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not be a list"),
+    "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not list"),
     "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="shared"), "missing must be one of .*'common', not 'shared'"),
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-_MODULES = {"causes", "comparison", "domains", "estimation", "planning", "sensitivity"}
+_MODULES = {"causes", "comparison", "domains", "planning", "sensitivity"}
 
 
 def __getattr__(name: str) -> Any:

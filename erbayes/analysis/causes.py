@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,6 @@ from ..metrics.columns import PIECES
 from ..metrics.definitions import Metric
 from ..units.ids import same_kind
 from ..units.units import Units
-
-Rule = Callable[[pd.Series], Any]
-"""A function of the values that the records of one unit have."""
 
 
 def features(sample: Sample) -> pd.DataFrame:
@@ -46,66 +42,12 @@ def features(sample: Sample) -> pd.DataFrame:
     return pd.DataFrame(columns, index=units.ids)
 
 
-def aggregated(
-    sample: Sample, attributes: pd.DataFrame, rule: Rule | Mapping[str, Rule] | None = None
-) -> pd.DataFrame:
-    """Make features of units from attributes of records.
-
-    Parameters
-    ----------
-    attributes : DataFrame
-        One row per record, whose id is in the index. It may have further records.
-    rule : callable Series -> value, or mapping column -> callable, optional
-        How the values of the records of a unit become one, such as `pd.Series.nunique`. By default the mean.
-
-    Returns
-    -------
-    DataFrame
-        One row per unit, one column per attribute. A mapping chooses its columns.
-
-    Raises
-    ------
-    DataError
-        If labelled records have no row or several, if a value is missing, or if a text has no rule.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> names = pd.DataFrame({"name": ["Ann", "Anne", "Bob"]}, index=[1, 2, 3])
-    >>> aggregated(eb.Sample(units, eb.UniformClusters()), names, pd.Series.nunique)
-       name
-    x     2
-    y     1
-    """
-    need_sample(sample)
-    units = sample.units
-    records = _of_records(units, attributes)
-    rules = dict(rule) if isinstance(rule, Mapping) else dict.fromkeys(records.columns, rule)
-    if unknown := [c for c in rules if c not in records]:
-        raise DataError(f"attributes have no column {head(unknown)}; they have {head(records.columns, 10)}")
-    found = {}
-    for column, how in rules.items():
-        values = records[column]
-        said = f"{column!r} has no value for {{n}} of {len(values):,} labelled records, such as"
-        refuse_cases(values.index[values.isna()], said, ": give them one of their own")
-        if how is None and not pd.api.types.is_numeric_dtype(values):
-            raise DataError(f"{column!r} has no mean: choose rule=, such as pd.Series.nunique")
-        groups = values.groupby(_locate_units(units).to_numpy())
-        found[column] = (groups.mean() if how is None else groups.agg(how)).to_numpy()
-    return pd.DataFrame(found, index=units.ids)
-
-
-def _locate_units(units: Units) -> pd.Series:
-    if units.piece_of is None:
-        raise DataError("these units have no ids of records: give features of units")
-    return pd.Series(units.unit[units.piece_of], index=units.piece_of.index)
-
-
 def _of_records(units: Units, attributes: Any) -> pd.DataFrame:
     """Return the attributes of labelled records, in the order of `piece_of`."""
     need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
-    ids, among = _locate_units(units).index, "labelled records"
+    if units.piece_of is None:
+        raise DataError("these units have no ids of records")
+    ids, among = units.piece_of.index, "labelled records"
     same_kind(attributes.index, ids, among, "ids in the index of attributes")
     table: pd.DataFrame = attributes[attributes.index.isin(ids)]
     twice = table.index[table.index.duplicated()].unique()

@@ -1,8 +1,8 @@
-"""Comparison of several predictions on one sample, with paired differences."""
+"""Estimates of one prediction from a labelled sample, and of several with their paired differences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, ClassVar
@@ -11,19 +11,22 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
-from .._internal.arrays import IntArray, Seed
+from .._internal.arrays import IntArray, Seed, draw_seed
 from .._internal.digits import shown
 from .._internal.errors import DataError, head, member, warn_of
 from .._internal.remedies import Missing
+from .._internal.errors import DataError, head, member, need, warn_of
+from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
 from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired
+from ..engine.named import EngineLike, find_engine, run_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records
-from ..large.sources import lies_elsewhere
+from ..large.sources import Source, lies_elsewhere
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, check_level, simultaneous_level
@@ -34,8 +37,129 @@ from ..units.measuring import measure, read_framed, sampled_labels
 from ..units.settled import Overlaps
 from ..units.units import Units
 
+PredictionLike = Source | Sample | Scanned
 FEW = 4
 """Most predictions all of whose differences are shown."""
+
+
+def estimate(
+    prediction: PredictionLike,
+    labels: Memberships | None = None,
+    design: Design | None = None,
+    metrics: MetricLike = DEFAULT_METRICS,
+    *,
+    engine: EngineLike | None = None,
+    blocks: Memberships | None = None,
+    missing: Missing | str = Missing.ERROR,
+    frame: Any = None,
+    rng: Seed = None,
+) -> Estimates:
+    """Estimate how good a prediction is on all records, from a labelled sample.
+
+    Parameters
+    ----------
+    prediction : memberships, files or tables, finished scan, or Sample
+        The cluster of *every* record: a Series or a dict from record to cluster, or a table of two columns
+        (pandas, polars, Arrow). If it does not fit in memory, the name of a file or folder of Parquet or CSV,
+        or a table of a database (see `erbayes.large.scan`), which is counted there. A finished
+        scan has its labels, `estimate(scan, design=design)`, and a `Sample` also its design,
+        `estimate(sample)`.
+    labels : memberships
+        The true entity of each labelled record, with *all* records of each sampled entity.
+    design : Design
+        How the labelled entities were drawn. The usual ones are
+
+        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of their
+          entities were labelled. `drawn` is the entity of each draw, repeats kept; one that was
+          drawn twice counts once.
+        - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
+        - `UniformClusters()`: entities were drawn, each with the same chance.
+        - `KnownWeights(1 / p)`: entities were drawn with probabilities p.
+        - `Stratified(stratum, population)`: entities were drawn within strata.
+        - `erbayes.labels.read_labels(folder).design()`: `erbayes draw` chose the records.
+    metrics : Metric or str, or several
+        Names or objects of `erbayes.metrics`. The default are precision, recall and F1 of links, B-cubed
+        precision and recall, and the share of entities that are predicted exactly. `"precision"`, `"recall"`,
+        `"f1"` and `"b3"` are understood, and `erbayes.metrics.ALL` has every metric.
+    engine : Engine or str, optional
+        `"closed form"` (the default), `"bootstrap"`, `"jackknife"`, `"size model"`, `"posterior"` (that of
+        the size model alone), or `"advised"`, which takes the one that suits the sample and says why. Or an
+        object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
+    blocks : memberships, optional
+        The block of each record, if all records of blocks were labelled.
+    missing : Missing
+        What to do with labelled records that the prediction does not have.
+    frame : record ids or memberships, optional
+        The records from which the sample was drawn, if the prediction has others too.
+    rng : Generator, int or None
+        A seed makes the results of engines that draw random numbers repeatable.
+    **unknown
+        There are no others: a result takes the level of its intervals, as in `found.table(level=0.9)`.
+
+    Returns
+    -------
+    Estimates
+        The metrics, jointly. `found.table()` has estimates, standard errors and intervals,
+        `found["pairwise-recall"].lower` one number, `found.sentence()` words to quote, and `found.plot()`
+        draws them.
+
+    Warns
+    -----
+    Alarm
+        For each caution and fault of `alarms`, and of the result's own `alarms`. Notes, which say how to read
+        numbers that are right, are there alone.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        If the input cannot be used, or if the sample cannot estimate a metric.
+
+    See Also
+    --------
+    compare : several predictions, by the same draws.
+    by_domain : groups of records.
+    side_by_side : several engines.
+    impact : numbers of your own that were computed from the clusters.
+
+    References
+    ----------
+    Binette et al. (2022), arXiv 2210.01230.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.datasets import people
+    >>> example = people()
+    >>> found = eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn))
+    >>> found
+    Estimates with 95 % intervals
+                       estimate     se  lower  upper  kind
+    metric
+    pairwise-precision    0.822  0.026  0.763  0.869  Beta
+    pairwise-recall       0.914  0.015  0.878  0.940  Beta
+    pairwise-f1           0.866  0.017  0.825  0.896  Beta
+    b3-precision          0.903  0.014  0.874  0.928  Beta
+    b3-recall             0.923  0.012  0.897  0.943  Beta
+    cluster-recall        0.664  0.037  0.589  0.734  Beta
+    """
+    # one seed, as in `side_by_side`, whose rows are then those of this function
+    metrics, seed = resolve_metrics(metrics), draw_seed(rng)
+    if isinstance(prediction, Sample):
+        if any(given is not None for given in (labels, design, blocks, frame)):
+            raise DataError(
+                "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
+            )
+        sample = prediction
+    elif isinstance(prediction, Scanned):
+        prediction.refuse_others(labels, blocks=blocks, frame=frame)
+        sample = Sample(prediction, need_labels_and_design(prediction, design, "estimate(scan, design=...)"))
+    else:
+        design = need_labels_and_design(labels, design, "estimate(prediction, labels, design)")
+        count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
+        sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
+    found = run_engine(engine, sample, metrics, seed)
+    warn_of([*alarms(sample, metrics, found.table()), *found.alarms])
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,13 +223,8 @@ class Comparison(Pictured):
         level, pairs = (0.95, level) if isinstance(level, str) else (level, pairs)
         asked = _list_pairs(len(self.predictions), pairs)
         names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in asked]
-        labels = [name for name in names for _ in self.metrics]
-        joint = self._subtract_pairs(asked, labels)
-        table = self._tabulate(joint, "difference", level, kind, simultaneous)
-        # pair by pair, as they are read
-        return table.sort_values(
-            "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
-        )
+        joint = self._subtract_pairs(asked, [name for name in names for _ in self.metrics])
+        return self._tabulate(joint, "difference", names, level, kind, simultaneous)
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return in words how predictions differ from the first, by precision and recall or the first two.
@@ -118,9 +237,8 @@ class Comparison(Pictured):
         >>> print(compare({"old": old, "new": new}, labels, eb.UniformClusters(), "b3-recall").sentence())
         In b3-recall, new is above old by 0.083 (95 % interval 0.054 to 0.113).
         """
-        table = self.differences(level, kind, pairs="first")
+        table, sentences = self.differences(level, kind, pairs="first"), []
         first, *others = self.predictions
-        sentences = []
         for new, name in product(others, choose_quoted([m.name for m in self.metrics])):
             rows = table[(table["difference"] == f"{new} - {first}") & (table["metric"] == name)]
             said = {str(column): cell for column, (cell,) in shown(rows).items()}
@@ -132,25 +250,29 @@ class Comparison(Pictured):
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return the estimates, one row per prediction and metric. Parameters are those of `differences`."""
-        table = self._tabulate(self.joint, "prediction", level, kind, simultaneous)
-        table["prediction"] = np.tile(self.predictions, len(self.metrics))
-        return table.sort_values(
-            "prediction", key=lambda p: p.map(self.predictions.index), kind="stable", ignore_index=True
-        )
+        return self._tabulate(self.joint, "prediction", self.predictions, level, kind, simultaneous)
 
     def _tabulate(
-        self, joint: Estimates, rows: str, level: float, kind: Kind | None, simultaneous: bool
+        self,
+        joint: Estimates,
+        rows: str,
+        names: Sequence[str],
+        level: float,
+        kind: Kind | None,
+        simultaneous: bool,
     ) -> pd.DataFrame:
-        """Return the tables of all metrics, of which `joint` has the first to the last for each row."""
+        """Return all metrics of each row, of which `joint` has the first to the last for each of `names`."""
         check_level(level)
         k, tables = len(self.metrics), []
         for m, metric in enumerate(self.metrics):
             part = joint.part(range(m, len(joint.names), k))
             table = part.table(simultaneous_level(part, level) if simultaneous else level, kind)
-            table = table.rename_axis(rows).reset_index().assign(level=level)
+            table = table.reset_index(drop=True).assign(level=level)
+            table.insert(0, rows, names)
             table.insert(1, "metric", metric.name)
             tables.append(table)
-        return pd.concat(tables, ignore_index=True).fillna({"reason": ""})
+        # row by row, as they are read
+        return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True).fillna({"reason": ""})
 
     def table(
         self,
@@ -163,9 +285,7 @@ class Comparison(Pictured):
         """Return the estimates of each prediction and below them their differences, metric by metric.
 
         A difference is often much more certain than its parts, since all predictions are judged by the same
-        draws. Two intervals that overlap are therefore no sign that the predictions are equal.
-
-        Parameters are those of `differences`.
+        draws: two intervals that overlap are no sign that the predictions are equal.
         """
         paired = self.differences(level, kind, pairs=pairs, simultaneous=simultaneous)
         paired = paired.rename(columns={"difference": "prediction"})
@@ -254,15 +374,7 @@ def compare(
     0      b - a  b3-recall     0.267
     """
     comparison = estimate_jointly(
-        predictions,
-        labels,
-        design,
-        metrics,
-        blocks=blocks,
-        missing=missing,
-        frame=frame,
-        engine=engine,
-        rng=rng,
+        predictions, labels, design, metrics, blocks, missing, frame, engine=engine, rng=rng
     )
     if any(isinstance(sample.units, Scanned) for sample in comparison.samples):
         # now, since a connection may be closed later
@@ -280,7 +392,6 @@ def estimate_jointly(
     labels: Memberships | None,
     design: Design | None,
     metrics: MetricLike,
-    *,
     blocks: Memberships | None = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
@@ -304,14 +415,11 @@ def estimate_jointly(
     if common:
         missing = Missing.ERROR  # of labelled records that no prediction has
     if any(map(lies_elsewhere, predictions.values())):
-        labels = sampled_labels(labels)
+        labels, given = sampled_labels(labels), {"blocks": blocks, "missing": missing, "frame": frame}
         if common:
-            scans = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
+            scans = scan(dict(predictions), labels, **given)
         else:
-            scans = {
-                name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
-                for name, p in predictions.items()
-            }
+            scans = {name: scan(p, labels, **given) for name, p in predictions.items()}
     if scans:
         refuse_different_records(scans)
         return compare_counted(scans, design, metrics, overlaps_of(scans), engine, rng, common)
@@ -330,11 +438,8 @@ def estimate_jointly(
 
 def need_names(predictions: Any) -> None:
     """Refuse predictions that are no mapping of names to memberships."""
-    if not isinstance(predictions, Mapping):
-        raise DataError(
-            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
-            f"{type(predictions).__name__}"
-        )
+    said = "predictions must map names to memberships, as in {'old': old, 'new': new}"
+    need(predictions, Mapping, said)
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
@@ -385,6 +490,5 @@ def compare_counted(
     """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
     joint = estimate_paired(need_paired(find_engine(engine)), samples, metrics, rng)
-    first = samples[0].units
-    left_out = first.unmatched if common and first.population is not None else 0
+    left_out = samples[0].units.unmatched if common and samples[0].units.population is not None else 0
     return Comparison(tuple(units), tuple(metrics), joint, samples, overlaps, left_out)

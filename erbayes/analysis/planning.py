@@ -46,7 +46,7 @@ from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import SelectedBySize, make_unreached
 from ..design.records import draws_records
 from ..design.sample import Sample
-from ..engine.fitted import columns_of, fit_sample
+from ..engine.fitted import Fitted, fit_sample
 from ..metrics.columns import RECORDS, Known
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
@@ -68,19 +68,6 @@ def _frame(design: SelectedBySize | ByPredictedSize) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OfDraws:
-    """Columns of the m draws of a pilot, each for the units that it stands for, (m, k).
-
-    `square`: squared effects e² of a unit on each metric, Σ e = 0; `size`, `size_square`: what a unit has of
-    the total that the metric averages over, and its square.
-    """
-
-    square: FloatArray
-    size: FloatArray
-    size_square: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
     """Forecast of interval widths and costs for one design and k metrics, at any number of draws.
 
@@ -89,7 +76,9 @@ class Outlook:
     design; `extremes` (k, 2): `reach` of `Unseen`; `pilot_effective`, `df` (k,): effective draws of the
     pilot, ∞ for a census; `share`, `reach`, `price` (m,): of the units that each of the m draws of the pilot
     stands for, their chance at one draw, that of one of them (0 if N is not known), and the cost of one.
-    `once`: if the design counts each unit once, however often it is drawn, else None.
+    `once`: None, or if the design counts each unit once, however often it is drawn, columns of these draws,
+    each for the units that it stands for, (m, k): squared effects e² of a unit on each metric, Σ e = 0,
+    what a unit has of the total that the metric averages over, and the square of this.
     """
 
     design: SelectedBySize | ByPredictedSize
@@ -104,7 +93,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
-    once: OfDraws | None = None
+    once: tuple[FloatArray, ...] | None = None
     kind: Kind = DEFAULT
 
     @property
@@ -159,19 +148,19 @@ class Outlook:
                 with np.errstate(divide="ignore"):
                     return fpc, one, 1 / fpc
             return one, one, one
+        square, size, size_square = self.once
         log_missed = self._log_missed(n[:, None]).T  # (m, k)
         missed, found, each = np.exp(log_missed), -np.expm1(log_missed), 1 / (n * self.reach[:, None])
-        # Σ e² (1 - π)/π over Σ e²/(n p): about the variance of Horvitz and Thompson over that with repeats
 
         def compare(column: FloatArray, once: FloatArray, each: FloatArray) -> FloatArray:
             top, bottom = ((column * x).sum(axis=0) for x in (once, each))
             return np.divide(top, bottom, out=np.ones(len(n)), where=bottom > 0)
 
-        size, square = self.once.size, self.once.size_square
-        unseen, missing = compare(size, missed, one), compare(square, missed * each, each)
+        unseen, missing = compare(size, missed, one), compare(size_square, missed * each, each)
         return (
-            compare(self.once.square, missed / found, each),
-            compare(square, each, 1 / found),
+            # Σ e² (1 - π)/π over Σ e²/(n p): the variance of Horvitz and Thompson over that with repeats
+            compare(square, missed / found, each),
+            compare(size_square, each, 1 / found),
             np.divide(unseen, missing, out=np.full(len(n), np.inf), where=missing > 0),
         )
 
@@ -186,10 +175,10 @@ class Outlook:
     def smallest(
         self, half_width: FloatArray, level: float, t: ArrayLike = 0.0, fresh: int = 0
     ) -> FloatArray:
-        """Return the smallest numbers of draws, (k,), whose intervals have the required half widths, (k,).
+        """Return the smallest numbers of draws, (k,), whose intervals have the half widths, (k,).
 
-        Half widths are taken t of their standard errors away on the log scale. A number is ∞ if all
-        possible draws are not enough, and NaN for a metric that is 0/0 or has no standard error.
+        These are taken t of their standard errors away on the log scale. A number is ∞ if all possible draws
+        are not enough, and NaN for a metric that is 0/0 or has no standard error.
         """
         most, t, k = _frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
         # bisection for all metrics at once
@@ -253,23 +242,16 @@ class Outlook:
         return float((self.share * self.price * units).sum())
 
 
-Cost = Callable[[FloatArray], FloatArray]
 UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width, in its own unit"
 """The reason why a plan has no number of draws for a metric."""
-
-
-def records(size: FloatArray) -> FloatArray:
-    """Return the number of records of each unit, the default cost of labelling it."""
-    return size
 
 
 def _need_planned(design: object, name: str) -> None:
     """Raise DataError if the variance of a design is not that of a fixed number of draws by size."""
     if isinstance(design, type):
         need_object(design, "selection", "")
-    if isinstance(design, UniformClusters | ByPredictedSize):
-        return
-    if not isinstance(design, SelectedBySize) or not design.fixed_size or design.without_repeats:
+    by_size = isinstance(design, SelectedBySize) and design.fixed_size and not design.without_repeats
+    if not by_size and not isinstance(design, UniformClusters | ByPredictedSize):
         raise DataError(
             f"{name}: {type(design).__name__} cannot be planned; UniformRecords, UniformClusters, BySize and "
             "ByPredictedSize can, and designs of your own that draw a given number of units with replacement "
@@ -277,18 +259,16 @@ def _need_planned(design: object, name: str) -> None:
         )
 
 
-def _compute_chances(
-    design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
-) -> FloatArray:
-    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,)."""
-    units = source.units
+def _compute_chances(design: SelectedBySize | ByPredictedSize, fitted: Fitted) -> FloatArray:
+    """Return the chance of each unit of the pilot to be selected by one draw, up to a factor, (units,)."""
+    source, units = fitted.sample, fitted.sample.units
     if isinstance(design, SelectedBySize):
         source.expansion.need_reached(RECORDS)
         return design.selection(units.size, units)
     source.expansion.need_reached(design.probability)
     of_draw = design.make_round(units, 1)
     planned = replace(source.expansion, unreached=make_unreached(of_draw.never, units))
-    for column in columns_of(metrics)[0]:
+    for column in fitted.counted:
         planned.need_reached(column)
     return of_draw.p
 
@@ -314,16 +294,14 @@ class Forecast(Pictured):
         """
         check_level(assurance, "assurance")
         required = _need_widths(half_width, self.metrics, level)
-        rows: list[dict[str, object]] = []
-        reasons: list[str] = []
+        rows, reasons = list[dict[str, object]](), list[str]()
         for name, o in self.designs.items():
             numbers = np.array([o.assured(required, level, assurance), *o.bounds(required, level)]).T
             for m, half, draws, why in zip(self.metrics, required, numbers, self.undefined, strict=True):
                 reasons.append(UNREACHED if np.isinf(draws[0]) else why)
                 n, low, high = (int(x) if np.isfinite(x) else None for x in draws)
-                cost = np.nan if n is None else o.cost(n)
-                row = {"design": name, "metric": m.name, "half_width": half}
-                rows.append(row | {"n": n, "n_low": low, "n_high": high, "cost": cost})
+                row = {"design": name, "metric": m.name, "half_width": half, "n": n, "n_low": low}
+                rows.append(row | {"n_high": high, "cost": np.nan if n is None else o.cost(n)})
         integer = "Int64" if any(reasons) else "int64"
         table = pd.DataFrame(rows).assign(**reason_column(reasons))
         return table.astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
@@ -353,7 +331,7 @@ def forecast(
     metrics: MetricLike,
     designs: Mapping[str, SelectedBySize | ByPredictedSize],
     *,
-    cost: Cost = records,
+    cost: Callable[[FloatArray], FloatArray] | None = None,
     kind: Kind = DEFAULT,
 ) -> Forecast:
     """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
@@ -376,8 +354,7 @@ def forecast(
     Forecast
         `.table(half_width)` has the smallest numbers of draws with their cost, by design and metric, and
         `.plot()` draws half widths over numbers of draws. A design asks for the largest number of its
-        metrics. A metric that is 0/0
-        in the pilot has NaN and the reason.
+        metrics. A metric that is 0/0 in the pilot has NaN and the reason.
 
     Raises
     ------
@@ -423,7 +400,8 @@ def forecast(
     """
     metrics = resolve_metrics(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
-    need_object(cost, "__call__", "cost is a function of sizes")
+    if cost is not None:
+        need_object(cost, "__call__", "cost is a function of sizes")
     if not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
     for name, design in designs.items():
@@ -437,17 +415,14 @@ def forecast(
         raise DataError(f"a pilot of {draws} draws gives no variance: label more")
     for alarm in _list_heap_alarms(designs, source, metrics):
         warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
-    price = np.asarray(cost(source.units.size[source.expansion.unit]), dtype=float)
+    size = source.units.size[source.expansion.unit]
+    price = np.asarray(size if cost is None else cost(size), dtype=float)
     if bad := int(np.count_nonzero(~(np.isfinite(price) & (price >= 0)))):
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     fitted = fit_sample(source, metrics)
-    totals, estimates = fitted.totals, fitted.estimates
-    need_suitable(kind, estimates)
-    outlooks = {}
-    for name, design in designs.items():
-        a = _compute_chances(design, source, metrics)[source.expansion.unit]
-        outlooks[name] = _look_ahead(design, a, source, metrics, totals, estimates, price, kind)
-    return Forecast(metrics, outlooks, estimates.undefined)
+    need_suitable(kind, fitted.estimates)
+    outlooks = {name: _look_ahead(design, fitted, price, kind) for name, design in designs.items()}
+    return Forecast(metrics, outlooks, fitted.estimates.undefined)
 
 
 def _list_heap_alarms(
@@ -467,42 +442,25 @@ def _list_heap_alarms(
 
 
 def _look_ahead(
-    design: SelectedBySize | ByPredictedSize,
-    a: FloatArray,
-    source: Sample,
-    metrics: tuple[Metric, ...],
-    totals: Totals,
-    estimates: Estimates,
-    price: FloatArray,
-    kind: Kind,
+    design: SelectedBySize | ByPredictedSize, fitted: Fitted, price: FloatArray, kind: Kind
 ) -> Outlook:
-    """Return the outlook of a design that selects the unit of each draw in proportion to a, (n,)."""
+    """Return the outlook of a design from the pilot, at a price of the unit of each of its draws, (m,)."""
+    source, estimates = fitted.sample, fitted.estimates
     variance, w, unit = source.expansion, source.expansion.weight, source.expansion.unit
-    parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
+    a = _compute_chances(design, fitted)[unit]
+    parts = [_compute_one_draw(source, fitted.totals, m, a) for m in fitted.metrics]
     S2, effective, covariance, effects, sizes = (np.array(part) for part in zip(*parts, strict=True))
     n = np.count_nonzero(w)
     if not variance.census:
         S2 = S2 * n / (n - variance.df_lost)
     once, size = None, source.units.size[unit]
     if not getattr(design, "repeats", True) and source.units.population is not None:
-        once = OfDraws(*(w[:, None] * x.T for x in (effects**2, sizes, sizes**2)))
+        once = tuple(w[:, None] * x.T for x in (effects**2, sizes, sizes**2))
     T = _frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
-    return Outlook(
-        design,
-        metrics,
-        estimates.mean,
-        S2,
-        effective,
-        covariance,
-        np.asarray(estimates.unseen.reach),
-        np.asarray(estimates.unseen.effective),
-        estimates.df,
-        w * a / (w @ a),
-        np.minimum(a / T, 1.0),
-        price,
-        once,
-        kind,
-    )
+    extremes, pilot = np.asarray(estimates.unseen.reach), np.asarray(estimates.unseen.effective)
+    of_metrics = estimates.mean, S2, effective, covariance, extremes, pilot, estimates.df
+    of_draws = w * a / (w @ a), np.minimum(a / T, 1.0), price, once
+    return Outlook(design, fitted.metrics, *of_metrics, *of_draws, kind)
 
 
 def _compute_one_draw(
@@ -510,16 +468,13 @@ def _compute_one_draw(
 ) -> tuple[float, float, FloatArray, FloatArray, FloatArray]:
     """Return variance, effective, covariance of an `Outlook` if p ∝ a, and units' effects and sizes, (m,)."""
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion
+    none = np.zeros(len(w))
     with np.errstate(divide="ignore", invalid="ignore"):
         J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
     if not np.isfinite(J).all():
-        return np.nan, np.nan, np.full((3, 3), np.nan), np.zeros(len(w)), np.zeros(len(w))
-    Y = np.column_stack(
-        [
-            np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
-            for c in metric.columns
-        ]
-    )
+        return np.nan, np.nan, np.full((3, 3), np.nan), none, none
+    counted = [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]
+    Y = np.column_stack(counted)
     b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
     d = Y @ J
     d[np.abs(d) <= 1e-12 * (np.abs(Y) @ np.abs(J))] = 0.0  # terms that cancel leave only rounding
