@@ -266,20 +266,6 @@ def test_estimates_of_one_cell_or_without_any(ax):
         plots.draw_estimates(runs_of(2), "R", ax)
 
 
-def test_differences_from_a_reference(ax):
-    found = runs_of().against("closed")
-    assert found.plot("rmse", ax=ax) is ax
-    assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
-    table = found.table().set_index(["population", "n"])
-    for i, estimator in enumerate(("naive", "fails")):
-        own = table[table.estimator == estimator].loc[CELLS]
-        assert_allclose(ax.lines[1 + i].get_xdata(), own.rmse)
-        assert_allclose(np.ptp(spans(ax.collections[i])[:, :, 0], axis=1), 4 * own.rmse_mcse)
-    assert list(ax.lines[0].get_xdata()) == [0, 0] and "less that of closed" in ax.get_xlabel()
-    with pytest.raises(eb.DataError, match="no measure 'variance'"):
-        plots.draw_against(found, "variance")
-
-
 def dots(panel):
     """The coverages drawn in each row of a panel, by the name of the row."""
     names = rows(panel)

@@ -5,28 +5,32 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages
 from .explored import explore
-from .fits import (
+from .research import (
+    draw_coverage,
+    draw_estimates,
     draw_mates,
     draw_predicted_sizes,
     draw_retention,
     draw_size_distribution,
+    draw_tipping,
 )
 from .results import (
     draw_balance,
     draw_by_domain,
+    draw_calibration,
     draw_check,
     draw_comparison,
+    draw_curve,
     draw_errors,
+    draw_forecast,
     draw_forest,
     draw_influence,
     draw_side_by_side,
+    draw_stages,
 )
-from .studies import draw_against, draw_coverage, draw_estimates, draw_tipping
 
 __all__ = [
-    "draw_against",
     "draw_balance",
     "draw_by_domain",
     "draw_calibration",

@@ -1,4 +1,4 @@
-"""Pictures of estimates and of what they depend on."""
+"""Pictures of estimates, over thresholds and stages too, of plans, and of what they depend on."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ from .._internal.errors import DataError, need_object
 from ..analysis.comparison import Comparison
 from ..analysis.domains import ByDomain, ComparedByDomain
 from ..analysis.impact import Impact
+from ..analysis.pairs import LabelledPairs, ScoredEdges
+from ..analysis.planning import Forecast
+from ..analysis.stages import FOUND, Stages
+from ..analysis.thresholds import Curve
 from ..design.sample import Sample
 from ..engine import fitted
 from ..labels.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
+from ..engine import diagnostics
+from ..labels.drawing.stopping import Check
+from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable
 from .axes import (
+    HATCHES,
+    MARKERS,
     axes_of,
     choose_names,
     draw_legend,
@@ -28,6 +37,7 @@ from .axes import (
     offsets_of,
     panels_of,
     round_ticks,
+    spread_probabilities,
     style_of,
 )
 
@@ -230,11 +240,11 @@ def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
         From `erbayes.labels.check`.
     """
     table = result.table()
-    table = table.assign(label=[f"{name}: {verdict}" for name, verdict in table["verdict"].items()])
-    shares = [all(map(np.isfinite, metric.support)) for metric in result.metrics]
-    parts = [table[shares], *(table.iloc[j : j + 1] for j in np.flatnonzero(np.logical_not(shares)))]
-    parts = [part for part in parts if len(part)]
-    panels = panels_of(ax, [list(part["label"]) for part in parts])
+    shares = [bool(np.isfinite(metric.support).all()) for metric in result.metrics]
+    parts = [table[shares]] * any(shares) + [table.iloc[[j]] for j, share in enumerate(shares) if not share]
+    panels = panels_of(
+        ax, [[f"{name}: {verdict}" for name, verdict in part["verdict"].items()] for part in parts]
+    )
     for panel, part in zip(panels, parts, strict=True):
         y = np.arange(len(part))
         panel.hlines(y, part["lower"], part["upper"], color="black")
@@ -302,9 +312,8 @@ def _bounded(support: Support, lower: float, upper: float) -> bool:
 def draw_errors(result: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
     table = result.table(level)
-    percent = 100 / table["estimate"].abs()
+    percent, rows = 100 / table["estimate"].abs(), range(len(table))
     ax = axes_of(ax, height_of(len(table)))
-    rows = range(len(table))
     ax.axvline(0, color="0.7", linewidth=1)
     ax.hlines(rows, table["least"] * percent, table["most"] * percent, color="0.0")
     ax.plot(table["difference"] * percent, rows, "o", color="0.0", markersize=5)
@@ -351,4 +360,123 @@ def draw_balance(sample: Sample, ax: Axes | None = None) -> Axes:
     ax.errorbar(table["ratio"], range(len(table)), xerr=error, fmt="o", color="black", capsize=3)
     name_rows(ax, [name.replace("_", " ") for name in table.index])
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
+    return ax
+
+
+DASHES = ("-", "--", ":", "-.")
+"""Lines of designs."""
+SHOWN = 3
+"""Metrics of a curve that are drawn by default, since bands of more hide each other."""
+
+
+def draw_curve(
+    result: Curve, metrics: MetricLike | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw metrics over thresholds, each with a simultaneous confidence band.
+
+    If more than half of the thresholds are probabilities above .9, their axis has equal steps of log odds.
+
+    Parameters
+    ----------
+    result : Curve
+        From `erbayes.thresholds`.
+    metrics : Metric or str, or several, optional
+        Those of the curve to draw. By default its first three.
+    level : float in (0, 1)
+    """
+    x, ticks = spread_probabilities(result.thresholds)
+    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
+    ax = axes_of(ax)
+    for i, metric in enumerate(drawn):
+        table = result.table(metric, level)
+        grey, marker = f"{np.linspace(0, 0.65, len(drawn))[i]:.2f}", MARKERS[i % len(MARKERS)]
+        ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
+        ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=metric.name)
+    ax.set_ylabel(f"estimate and {100 * level:g} % band")
+    draw_legend(ax, len(drawn))
+    if ticks:
+        ax.set_xscale("logit")
+        ax.set_xticks([*ticks], [*ticks.values()])
+        ax.set_xticks([], minor=True)
+    ax.set_xlabel("threshold")
+    return ax
+
+
+def draw_stages(result: Stages, *, ax: Axes | None = None) -> Axes:
+    """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`)."""
+    ax, start = axes_of(ax, 1.3), 0.0
+    for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
+        grey, label = f"{0.4 + 0.2 * i:.1f}", f"{name} {share:.1%}"
+        ax.barh(0, share, left=start, label=label, facecolor=grey, edgecolor="black", hatch=HATCHES[i])
+        start += share
+    ax.set_yticks([])
+    ax.set_xlabel("share of true links")
+    draw_legend(ax, 2)
+    return ax
+
+
+def draw_forecast(
+    result: Forecast,
+    metrics: MetricLike | None = None,
+    *,
+    sizes: Sequence[int] = (50, 100, 200, 400, 800, 1600),
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the forecast half widths of intervals over numbers of draws, by design and metric.
+
+    Parameters
+    ----------
+    result : Forecast
+        From `erbayes.analysis.planning.forecast`.
+    metrics : Metric or str, or several, optional
+        Those to draw. By default the first three of the forecast.
+    sizes : sequence of int
+        Numbers of draws. A design without replacement takes no more than there are units.
+    level : float in (0, 1)
+    """
+    names = [metric.name for metric in result.metrics]
+    chosen, ax = names[:SHOWN] if metrics is None else choose_names(metrics, names), axes_of(ax)
+    for i, (design, outlook) in enumerate(result.designs.items()):
+        half_widths = np.array([outlook.half_widths(n, level) for n in sizes])
+        for j, name in enumerate(chosen):
+            style = style_of(j, len(chosen), ", ".join([design] * (len(result.designs) > 1) + [name]))
+            style |= {"linestyle": DASHES[i % len(DASHES)]}
+            ax.plot(sizes, half_widths[:, names.index(name)], **style)
+    ax.set(xscale="log", xlabel="draws", ylabel=f"half width of {100 * level:g} % intervals")
+    ax.set_ylim(bottom=0)
+    ax.set_xticks(list(sizes), [f"{n:,}" for n in sizes])
+    ax.set_xticks([], minor=True)
+    draw_legend(ax, 2)  # labels of three columns are wider than the picture
+    return ax
+
+
+def draw_calibration(
+    result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw the share of right pairs in each band, the loosest first (see `erbayes.pairs`).
+
+    Grey bars are the scores of each band if all are between 0 and 1, as probabilities are. A point outside
+    its bar is the share of a band whose scores are too high or too low.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> answers = eb.pairs.draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
+    >>> found = eb.pairs.estimate(edges, answers.assign(same=answers.band > 2), records=list("abcdef"))
+    >>> draw_calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
+    array([0., 1.])
+    """
+    table, ax = result.bands(level)[::-1], axes_of(ax)
+    place, score = np.arange(len(table)), result.edges.score
+    if score.min() >= 0 and score.max() <= 1:
+        ends = [*table["band"][1:], score.max()]
+        ax.vlines(place, table["band"], ends, color="0.8", linewidth=12)
+    share, lower, upper = table[["share", "lower", "upper"]].to_numpy().T
+    ax.errorbar(place, share, [share - lower, upper - share], fmt="o", color="black", capsize=3)
+    ax.set_xticks(place, [f"{band:.4g}" for band in table["band"]])
+    ax.set(xlabel="score from which the band begins", ylabel="share of right pairs", ylim=(-0.03, 1.03))
     return ax

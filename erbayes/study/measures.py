@@ -24,7 +24,7 @@ import pandas as pd
 
 from .._internal.digits import NONE, round_to_error
 from .._internal.errors import DataError, head, import_extra
-from ..metrics.tables import Pictured
+from ..metrics.tables import Pictured, Tabled
 from ..metrics.unseen import ROUNDING
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def name_bounds(levels: Sequence[float]) -> list[str]:
     return [f"{bound}{end}" for end in ends for bound in ("lower", "upper")]
 
 
-class Measured(Pictured):
+class Measured(Tabled):
     """A table of measures by cell, estimator and metric, each with its Monte Carlo error in `NAME_mcse`."""
 
     __slots__ = ()
@@ -111,7 +111,7 @@ class Measured(Pictured):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Study(Measured):
+class Study(Measured, Pictured):
     """All estimates of a study, `runs`, one row per repetition, estimator and metric.
 
     Attributes
@@ -300,7 +300,6 @@ class Against(Measured):
         Name of an estimator.
     """
 
-    picture: ClassVar[str] = "against"
     study: Study
     reference: str
 
