@@ -96,7 +96,8 @@ def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence
         said.append(f'<div class="alarms {grade}"><p>{grade}: {escape(alarm)}</p></div>')
     with pd.option_context("display.max_colwidth", None):
         rows = table.to_html(index=False, border=0)
-    head = f'<meta charset="utf-8">{PHONE}<title>erbayes</title>\n<style>\n{reports.read_style()}</style>'
+    style = reports.read_part("style.css")
+    head = f'<meta charset="utf-8">{PHONE}<title>erbayes</title>\n<style>\n{style}</style>'
     body = "\n".join([*said, f'<div class="wide">{rows}</div>'])
     return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
 

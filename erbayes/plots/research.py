@@ -154,8 +154,9 @@ def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     if runs.empty:
         raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
     parts = [runs["population"], runs["plan"], "n = " + runs["n"].astype(str)]
-    first, *others = [part for part in parts if part.nunique() > 1] or parts[2:]
-    cell = first.str.cat(others, sep=", ")
+    cell, *others = [part for part in parts if part.nunique() > 1] or parts[2:]
+    for part in others:
+        cell = cell + ", " + part
     truths = runs.groupby(cell, sort=False)["truth"].first()
     names, estimators = list(truths.index), list(runs["estimator"].unique())
     ax = axes_of(ax, height_of(len(names), len(estimators)))

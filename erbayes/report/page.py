@@ -66,12 +66,8 @@ class _Made:
     explained: list[dict[str, Any]] = field(default_factory=list)
 
 
-Reported = Sample | ByDomain | Stages
-"""What a page can be about."""
-
-
 def report(
-    sample: Reported,
+    sample: Sample | ByDomain | Stages,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     level: float = 0.95,
@@ -130,17 +126,12 @@ def report(
     (True, False, False)
     """
     check_level(level)
-    domains = sample if isinstance(sample, ByDomain) else None
-    stages = sample if isinstance(sample, Stages) else None
-    sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
+    asked, sample = sample, sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = resolve_metrics(metrics), dict(about or {})
-    impacts = {
-        name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact | WithErrors)
-    }
-    cautions, call = (
-        [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())],
-        facts.pop("call", ""),
-    )
+    answers = [name for name, value in facts.items() if isinstance(value, Impact | WithErrors)]
+    impacts = {name: facts.pop(name) for name in answers}
+    cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
+    call = facts.pop("call", "")
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(sections.COLUMNS, list(records.columns), "the table of records")
@@ -168,8 +159,8 @@ def report(
         "roles": ROLES,
         "erring": next((name for name, part in impacts.items() if isinstance(part, WithErrors)), None),
         "others": sections.tabulate_estimates(results if len(results) > 1 else {}, *shown),
-        "domains": None if domains is None else sections.tabulate_domains(domains, level, kinds, explore),
-        "stages": None if stages is None else sections.tabulate_stages(stages, level),
+        "domains": isinstance(asked, ByDomain) and sections.tabulate_domains(asked, *shown[1:]),
+        "stages": isinstance(asked, Stages) and sections.tabulate_stages(asked, level),
         "impacts": [sections.tabulate_part(name, part, level) for name, part in impacts.items()],
         "influences": [sections.tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
@@ -190,23 +181,19 @@ def _render(contents: Mapping[str, Any], explore: bool) -> str:
     texts, scripts = [], []
     if explore:
         library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
-        texts = [library, _read("explore.js")]
+        texts = [library, read_part("explore.js")]
     for text in texts:  # each with the digest that lets it run
         digest = b64encode(sha256(text.encode()).digest()).decode()
         scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    style = Markup(read_style())
-    html: str = page.from_string(_read("page.html")).render(contents, scripts=scripts, style=style)
+    style = Markup(read_part("style.css"))
+    html: str = page.from_string(read_part("page.html")).render(contents, scripts=scripts, style=style)
     return html + "\n"
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
+    """Return a file of pages: the template, the style sheet or the script of pictures to explore."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def read_style() -> str:
-    """Return the style sheet of pages."""
-    return _read("style.css")
 
 
 def _run_engines(
@@ -225,11 +212,8 @@ def _run_engines(
             except DataError as error:
                 made.refusals.append(f"No {name}: {error}.")
                 continue
-            made.refusals += [
-                f"{metric}, {name}: {reason}."
-                for metric, reason in zip(result.names, result.reasons, strict=True)
-                if reason
-            ]
+            reasons = zip(result.names, result.reasons, strict=True)
+            made.refusals += [f"{metric}, {name}: {reason}." for metric, reason in reasons if reason]
             made.alarms += [Sentence(f"{name}: {alarm}", grade_of(alarm)) for alarm in result.alarms]
             if (fit := getattr(result, "fitted", None)) is not None:
                 made.explained.append(sections.explain_engine(name, fit, level))
@@ -251,7 +235,6 @@ def _record_warnings(name: str, raised: list[Sentence]) -> Iterator[None]:
             # nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it
             grade = one.message.grade if isinstance(one.message, Alarm) else Grade.FAULT
             raised.append(Sentence(f"{name}: {text}", grade))
-    for one in warned.values():
         warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
@@ -275,17 +258,14 @@ def _describe_draws(sample: Sample) -> str:
 def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
     """Return a sentence about draws and labels, as far as they are known, and one about the prediction."""
     units = sample.units
-    what = "entities" if units.by_entity else "predicted clusters"
+    what = f"{len(units):,} {'entities' if units.by_entity else 'predicted clusters'}"
     drawn = f"{len(sample):,} {_describe_draws(sample)}"
     if sample.expansion.census:
-        drawn = f"all {len(units):,} {what} were taken"
+        drawn = f"all {what} were taken"
     if "drawn on" in about:
         drawn = drawn.replace("at random", f"at random on {about['drawn on']}")
     people = f" by {about['labelled by']}" if "labelled by" in about else ""
-    done = (
-        f"What was done: {drawn}, and labelled{people}: {int(units.n.sum()):,} records of "
-        f"{len(units):,} {what}."
-    )
+    done = f"What was done: {drawn}, and labelled{people}: {int(units.n.sum()):,} records of {what}."
     prediction = sample.facts().get("the prediction")
     return f"{done} The prediction has {prediction}." if prediction else done
 

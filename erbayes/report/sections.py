@@ -90,8 +90,7 @@ def tabulate_estimates(
         return None
     whole = {name: r.table(level, suitable(kinds, r)[0]) for name, r in results.items()}
     tables = [digits.shown(table) for table in whole.values()]
-    rows: list[dict[str, Any]] = []
-    group = None
+    rows, group = list[dict[str, Any]](), None
     for j, m in enumerate(metrics):
         heading = m.group.value if len(metrics) >= LONG and m.group is not group else ""
         group = m.group
@@ -147,12 +146,7 @@ def tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind], exp
     interval = (text["lower"] + "–" + text["upper"]).where(table["lower"].notna(), "no interval")
     cells = (text["estimate"] + "\n" + interval).where(table["estimate"].notna(), "no estimate")
     wide = table.assign(cells=cells, n_eff=text["n_eff"]).groupby("domain", sort=False, dropna=False)
-    reasons = table["reason"] if "reason" in table else pd.Series("", table.index)
-    refused = [
-        f"{d}, {m}: {why}."
-        for d, m, why in zip(table["domain"], table["metric"], reasons, strict=True)
-        if why
-    ]
+    refused = table[table["reason"] != ""] if "reason" in table else table[:0]
     picture = _make_picture(
         lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
@@ -161,7 +155,7 @@ def tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind], exp
     )
     return {
         "variable": domains.variable,
-        "refusals": refused,
+        "refusals": [f"{row.domain}, {row.metric}: {row.reason}." for row in refused.itertuples()],
         "alarms": group_alarms(domains.alarms()),
         "columns": [*names, "effective draws"],
         "rows": [
