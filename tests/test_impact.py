@@ -235,11 +235,9 @@ def test_means_of_all_samples_are_the_truth_and_the_prediction():
             table, units = features.Attributes.of(None, (), None, pd.RangeIndex(6)), sample.units
             both = features.Featured.of(units, eb.Clustering.of(prediction), eb.Clustering.of(labels), table)
             known = room.FittedStatistics.of(both, ["count", "count(size>=2)"])
-            entities = (both.entity_of, units.n / units.N, both.entity_shares)
-            clusters = (both.cluster_of, units.n / units.m, both.cluster_shares)
-            truthful = room.Side(both.entities, units.unit, *entities)
-            mirrored = room.Side(both.clusters, units.unit, *clusters)
-            found.append([room._linearise(side, sample, known)[0] for side in (truthful, mirrored)])
+            entities = both.entities, both.entity_of, units.n / units.N, both.entity_shares
+            clusters = both.clusters, both.cluster_of, units.n / units.m, both.cluster_shares
+            found.append([room._linearise(sample, known, *side)[0] for side in (entities, clusters)])
         np.testing.assert_allclose(np.mean(found, axis=0), [[3, 2], [3, 3]], rtol=1e-12)
 
 

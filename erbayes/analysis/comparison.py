@@ -13,16 +13,13 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.arrays import IntArray, Seed, draw_seed
 from .._internal.digits import shown
-from .._internal.errors import DataError, head, member, warn_of
-from .._internal.remedies import Missing
 from .._internal.errors import DataError, head, member, need, warn_of
-from .._internal.policies import Missing
+from .._internal.remedies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
-from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired
-from ..engine.named import EngineLike, find_engine, run_engine
+from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired, run_engine
 from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import overlaps_of, refuse_different_records

@@ -44,29 +44,6 @@ intervals that pass cover .88 (benchmarks/impact.md).
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """Entities or predicted clusters, (r,), and the `share` of its `row` that each piece has, (p,)."""
-
-    rows: pd.DataFrame
-    unit: IntArray
-    row: IntArray
-    share: FloatArray
-    domains: Mapping[str, FloatArray]
-
-    def linearise(self, statistic: Statistic, domain: str, weight: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value of a statistic, and influences of units on it, by their weights, (u,) each."""
-        inside = self.domains[domain]
-        w = np.bincount(self.row, weight[self.unit] * self.share, len(inside)) * inside
-        weighted = np.flatnonzero(w)
-        if not len(weighted):
-            return np.nan, np.zeros(len(weight))
-        value, influence = statistic.linearise(self.rows.iloc[weighted], w[weighted])
-        of_row = np.zeros(len(inside))
-        of_row[weighted] = influence * inside[weighted]
-        return value, np.bincount(self.unit, self.share * of_row[self.row], len(weight))
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Impact(Pictured):
     """Statistics of the true entities next to those of the predicted clusters, as `impact` returns them.
@@ -262,13 +239,22 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
 
 def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
     """Estimate statistics, each of which its error in the predicted clusters corrects."""
-    sample.expansion.need_reached(ENTITIES)
-    variance = sample.expansion
-    entities, clusters = _take_sides(sample, featured)
-    (truth, d), (mirrored, e) = (_linearise(side, sample, fitted) for side in (entities, clusters))
+    variance, units, domains = sample.expansion, sample.units, len(fitted.values)
+    variance.need_reached(ENTITIES)
+    touched, of_piece = np.unique(featured.cluster_of, return_inverse=True)
+    shares = {name: share[touched] for name, share in featured.cluster_shares.items()}
+    of_entities = featured.entities, featured.entity_of, units.n / units.N, featured.entity_shares
+    of_clusters = featured.clusters.iloc[touched], of_piece, units.n / units.m, shares
+    (truth, d), (mirrored, e) = (_linearise(sample, fitted, *side) for side in (of_entities, of_clusters))
     empty = np.isnan(truth)
     effects, control = (Effects.of(np.where(empty, 0.0, x), np.eye(len(truth)), variance) for x in (d, e))
-    plain = _estimate_plainly(sample, fitted, truth, np.where(empty, 0.0, d))
+    plain = Estimates(
+        names=tuple(statistic.name for statistic in fitted.statistics) * domains,
+        mean=truth,
+        cov=variance.covariance(variance.residuals(np.where(empty, 0.0, d))),
+        df=np.full(len(truth), max(float(np.count_nonzero(variance.weight) - variance.df_lost), 1.0)),
+        support=tuple(statistic.support for statistic in fitted.statistics) * domains,
+    )
     effective = count_moving(effects.change)[0] * effects.vary(truth)
     undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
@@ -278,12 +264,8 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     weight = variate.weight
     mean = truth + weight * np.where(weight > 0, predicted - mirrored, 0.0)
     least, most = np.array(plain.support).T
-    fit = replace(
-        plain,
-        mean=np.where(refused, np.nan, np.clip(mean, least, most)),
-        cov=variate.cov,
-        undefined=undefined,
-    )
+    mean = np.where(refused, np.nan, np.clip(mean, least, most))
+    fit = replace(plain, mean=mean, cov=variate.cov, undefined=undefined)
     of_each = [statistic.metric for statistic in fitted.statistics]
     if not any(fitted.values):  # numbers of all entities are those of `estimate`
         fit, _ = improve_counts(sample, fit, variate.residual, of_each)
@@ -291,8 +273,8 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     skew = np.where(gained[:, None], 0.0, variate.skew)
     corrected = replace(fit, unseen=replace(fit.unseen, skew=skew))
     weights = np.where(gained, np.nan, weight)
-    domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
-    return Impact(predicted, corrected, plain, weights, effective, domains, len(sample), featured.notes)
+    names = tuple(np.repeat(list(fitted.values), len(fitted.statistics)).tolist())
+    return Impact(predicted, corrected, plain, weights, effective, names, len(sample), featured.notes)
 
 
 def _explain(empty: bool, effective: float, census: bool) -> str:
@@ -307,43 +289,33 @@ def _explain(empty: bool, effective: float, census: bool) -> str:
     return f"it depends on {effective:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 
-def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
-    """Return the true entities, and the predicted clusters that they touch, each with its share of pieces."""
-    units = sample.units
-    touched, of_piece = np.unique(featured.cluster_of, return_inverse=True)
-    shares = {name: share[touched] for name, share in featured.cluster_shares.items()}
-    return (
-        Side(featured.entities, units.unit, featured.entity_of, units.n / units.N, featured.entity_shares),
-        Side(featured.clusters.iloc[touched], units.unit, of_piece, units.n / units.m, shares),
-    )
+def _linearise(
+    sample: Sample,
+    fitted: FittedStatistics,
+    rows: pd.DataFrame,
+    row: IntArray,
+    share: FloatArray,
+    domains: Mapping[str, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return statistics of entities or predicted clusters in each domain, (k,), and effects of draws, (n, k).
 
-
-def _estimate_plainly(
-    sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray
-) -> Estimates:
-    """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
-    variance, domains = sample.expansion, len(fitted.values)
-    draws = np.count_nonzero(sample.expansion.weight)
-    return Estimates(
-        names=tuple(statistic.name for statistic in fitted.statistics) * domains,
-        mean=truth,
-        cov=variance.covariance(variance.residuals(d)),
-        df=np.full(len(truth), max(float(draws - variance.df_lost), 1.0)),
-        support=tuple(statistic.support for statistic in fitted.statistics) * domains,
-    )
-
-
-def _linearise(side: Side, sample: Sample, fitted: FittedStatistics) -> tuple[FloatArray, FloatArray]:
-    """Return the statistics of a side in each domain, (k,), and the effects of draws on them, (n, k)."""
-    expansion, size = sample.expansion, sample.units.size
+    `rows` (r,): their features, of which each piece has the `share` of its `row`, (p,).
+    """
+    expansion, size, of_piece = sample.expansion, sample.units.size, sample.units.unit
     weight = np.bincount(expansion.unit, expansion.weight, len(size))
     scale = 1.0
     if not expansion.absolute:  # weights up to a factor are scaled to the known number of records
         scale = float(sample.units.total(RECORDS) / (weight @ size))
     values, effects = [], []
-    for domain in fitted.values:
+    for inside in (domains[name] for name in fitted.values):
+        w = np.bincount(row, (weight * scale)[of_piece] * share, len(inside)) * inside
+        weighted = np.flatnonzero(w)
         for statistic in fitted.statistics:
-            value, of_unit = side.linearise(statistic, domain, weight * scale)
+            value, influence = np.nan, np.zeros(len(inside))
+            if len(weighted):
+                value, of_row = statistic.linearise(rows.iloc[weighted], w[weighted])
+                influence[weighted] = of_row * inside[weighted]
+            of_unit = np.bincount(of_piece, share * influence[row], len(size))
             if not expansion.absolute:
                 # a unit that weighs more takes weight from all others
                 of_unit = of_unit - size * (weight @ of_unit / (weight @ size))

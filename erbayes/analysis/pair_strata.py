@@ -207,29 +207,21 @@ NO_BANDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairAnswers:
-    """Labelled pairs: `left`, `right`, positions of both records; `band`, the threshold at which the band of
-    each ends; `pairs`, how many its band has, 0 if the table does not say; `same`, 1, 0, or NaN. All (n,)."""
-
-    table: pd.DataFrame
-    left: IntArray
-    right: IntArray
-    band: FloatArray
-    pairs: FloatArray
-    same: FloatArray
-
-    def refuse(self, wrong: BoolArray, said: str) -> None:
-        """Refuse pairs with what is said of them."""
-        if wrong.any():
-            first = self.table.loc[wrong, ["left", "right"]].iloc[0].tolist()
-            raise DataError(
-                f"{wrong.sum():,} of {len(wrong):,} labelled pairs, such as {head(first)}, {said}"
-            )
+def refuse_pairs(table: pd.DataFrame, wrong: BoolArray, said: str) -> None:
+    """Refuse labelled pairs with what is said of them."""
+    if wrong.any():
+        first = table.loc[wrong, ["left", "right"]].iloc[0].tolist()
+        raise DataError(f"{wrong.sum():,} of {len(wrong):,} labelled pairs, such as {head(first)}, {said}")
 
 
-def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
-    """Return the pairs of a table with columns left, right, band and same, or raise DataError."""
+def read_pairs(
+    answers: Any, edges: Edges
+) -> tuple[pd.DataFrame, IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    """Return labelled pairs of a table with columns left, right, band and same, or raise DataError.
+
+    These are the table and, all (n,), positions of both records; the threshold at which the band of each
+    ends; how many pairs the band has, 0 if the table does not say; and `same`, 1, 0, or NaN.
+    """
     table = need_table(answers, "answers: expected a DataFrame or an Arrow table").reset_index(drop=True)
     table = table.rename(columns={theirs: own for theirs, own in SPLINK.items() if own not in table})
     if "band" not in table:
@@ -249,16 +241,17 @@ def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
     given = table["same"].astype(object).where(table["same"].notna(), "")
     words = given.map(lambda x: str(x).strip().lower().removesuffix(".0"))
     same = np.select([words.isin(YES), words.isin(NO)], [1.0, 0.0], np.nan)
-    read = PairAnswers(table, left, right, band, pairs, same)
-    read.refuse((left < 0) | (right < 0), "have a record that is not among all records")
-    read.refuse(left == right, "are of a record with itself")
-    twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated().to_numpy()
-    read.refuse(twice, "are there twice, perhaps reversed")
-    said = "have no answer (write ? if nobody can tell, and leave out the last rows if nobody got to them)"
-    read.refuse((words == "").to_numpy(), said)
-    strange = ~words.isin(YES | NO | UNSURE).to_numpy()
-    read.refuse(strange, f"have answers such as {head(given[strange].tolist())} and not y, n or ?")
-    return read
+    twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated()
+    strange = ~words.isin(YES | NO | UNSURE)
+    for wrong, said in (
+        ((left < 0) | (right < 0), "have a record that is not among all records"),
+        (left == right, "are of a record with itself"),
+        (twice, "are there twice, perhaps reversed"),
+        (words == "", "have no answer (write ? if nobody can tell, and leave out rows that nobody got to)"),
+        (strange, f"have answers such as {head(given[strange].tolist())} and not y, n or ?"),
+    ):
+        refuse_pairs(table, np.asarray(wrong), said)
+    return table, left, right, band, pairs, same
 
 
 def make_keys(left: IntArray, right: IntArray, N: int) -> IntArray:

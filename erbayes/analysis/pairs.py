@@ -11,7 +11,6 @@ have classes of their own, whose tables name what they estimate.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,17 +21,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
-from .._internal.errors import (
-    PACKAGE,
-    Alarm,
-    DataError,
-    Grade,
-    NotIdentified,
-    Remedy,
-    Sentence,
-    number,
-    whole,
-)
+from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, number, warn_of, whole
 from ..labels.stopping import Check, Verdict
 from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import pairwise_precision
@@ -53,6 +42,7 @@ from .pair_strata import (
     explain_strata,
     make_keys,
     read_pairs,
+    refuse_pairs,
 )
 from .thresholds import load_edges
 
@@ -161,9 +151,8 @@ class _Judged(Pictured):
         entity = label_components(self.left[same], self.right[same], len(self.edges.records))
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
-            sentences.append(
-                Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION)
-            )
+            said += ": one of these is wrong, and each counts as it is"
+            sentences.append(Sentence(said, Grade.CAUTION))
         return [*sentences, *self._warn_few()]
 
     def _warn_few(self) -> list[Sentence]:
@@ -182,17 +171,10 @@ class _Judged(Pictured):
             f"stand for {weight[0]:,.0f} pairs each in the band that ends at {self.floors[right[0]]:g}: one "
             "wrong answer there decides recall"
         )
-        return [
-            Sentence(
-                said,
-                Grade.CAUTION,
-                Remedy(
-                    "look at these answers again, or draw pairs of bands that end higher",
-                    "pairs.draw_pairs(..., bands=[...])",
-                    "or of a file without the lowest scores",
-                ),
-            )
-        ]
+        again = "look at these answers again, or draw pairs of bands that end higher"
+        call = "pairs.draw_pairs(..., bands=[...])"
+        remedy = Remedy(again, call, "or of a file without the lowest scores")
+        return [Sentence(said, Grade.CAUTION, remedy)]
 
     def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
         """Return the bands at each threshold, which may split one of them."""
@@ -219,16 +201,14 @@ class _Judged(Pictured):
     def of(cls, edges: Any, answers: Any, records: Any, score: str | None) -> Self:
         """Read answers about pairs, with their bands (see `estimate`)."""
         table = Edges.of(load_edges(edges, score), records, score)
-        read = read_pairs(answers, table)
-        judged = cls(table, read.left, read.right, table.thresholds(np.unique(read.band)), read.same)
+        read, left, right, band, counts, same = read_pairs(answers, table)
+        judged = cls(table, left, right, table.thresholds(np.unique(band)), same)
         pairs, place = judged.count(judged.floors)
-        read.refuse(place == len(pairs), "are no candidates, since no band reaches them")
-        wrong = (judged.floors[place] != read.band) | ((read.pairs > 0) & (pairs[place] != read.pairs))
+        refuse_pairs(read, place == len(pairs), "are no candidates, since no band reaches them")
+        wrong = (judged.floors[place] != band) | ((counts > 0) & (pairs[place] != counts))
         said = "are in another band, or one of another size: other edges, or bands of something else than"
-        read.refuse(wrong, f"{said} {cls.banded}")
-        for alarm in judged.alarms():
-            if alarm.grade is not Grade.NOTE:
-                warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+        refuse_pairs(read, wrong, f"{said} {cls.banded}")
+        warn_of(judged.alarms())
         return judged
 
 

@@ -29,7 +29,6 @@ population whose truth is known is its own census.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -41,7 +40,7 @@ from scipy.special import stdtrit
 
 from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray, floats
-from .._internal.errors import PACKAGE, Alarm, DataError, Grade, Sentence, need_object, whole
+from .._internal.errors import DataError, Grade, Sentence, need_object, warn_of, whole
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.contract import SelectedBySize, make_unreached
 from ..design.records import draws_records
@@ -95,12 +94,6 @@ class Outlook:
     price: FloatArray
     once: tuple[FloatArray, ...] | None = None
     kind: Kind = DEFAULT
-
-    @property
-    def doubt(self) -> FloatArray:
-        """Relative standard error of S², (k,): 0 for a census, NaN if the pilot shows no variation."""
-        varies = (self.variance > 0) | np.isinf(self.pilot_effective)
-        return np.where(varies, np.sqrt(self.covariance[:, 1, 1]), np.nan)
 
     def half_widths(self, n: int, level: float) -> FloatArray:
         """Return the half widths of intervals of n draws, (k,), NaN for a metric that is 0/0 in the pilot."""
@@ -413,8 +406,7 @@ def forecast(
     draws = len(source.expansion.unit)
     if draws <= source.expansion.df_lost and not source.expansion.census:
         raise DataError(f"a pilot of {draws} draws gives no variance: label more")
-    for alarm in _list_heap_alarms(designs, source, metrics):
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of(_list_heap_alarms(designs, source, metrics))
     size = source.units.size[source.expansion.unit]
     price = np.asarray(size if cost is None else cost(size), dtype=float)
     if bad := int(np.count_nonzero(~(np.isfinite(price) & (price >= 0)))):

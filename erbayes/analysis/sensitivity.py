@@ -16,7 +16,6 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, draw_seed, generator
 from .._internal.errors import (
-    PACKAGE,
     Alarm,
     DataError,
     Grade,
@@ -26,6 +25,7 @@ from .._internal.errors import (
     need_object,
     number,
     show_progress,
+    warn_of,
     whole,
 )
 from ..design.changes import find_responding, set_odds
@@ -166,9 +166,8 @@ class WithErrors(Pictured):
             said.append(f"By the error of drawing alone: {of_draws}")
         table = self._quoted(level)
         if (table["mcse"] > _find_se(table) / 20).any():  # which two digits of the standard error show
-            said.append(
-                f"{len(self.rates)} imputations leave an error of {table['mcse'].max():.1g} in these ends."
-            )
+            left = f"{table['mcse'].max():.1g}"
+            said.append(f"{len(self.rates)} imputations leave an error of {left} in these ends.")
         return " ".join(said)
 
     def times(self, factor: float) -> WithErrors:
@@ -271,9 +270,8 @@ def with_errors(
     1  systematic  pairwise-recall      0.90   0.87   0.92
     2        both  pairwise-recall      0.90   0.85   0.93
     """
-    need_object(
-        answer, "__call__", "answer is a function of labels and design, as partial(eb.estimate, prediction)"
-    )
+    said = "answer is a function of labels and design, as partial(eb.estimate, prediction)"
+    need_object(answer, "__call__", said)
     if lies_elsewhere(shown):
         raise DataError(
             "true labels are drawn among records in memory: give shown as memberships of the records of the "
@@ -287,7 +285,7 @@ def with_errors(
             f"{absent:,} of {absent + np.count_nonzero(given.who >= 0):,} labelled records are missing in "
             "the shown prediction, and are taken as right: give all that annotators saw"
         )
-        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
+        warn_of([Sentence(said, Grade.CAUTION)])
     seed = draw_seed(rng)
     if isinstance(annotator, pd.DataFrame):
         rates, source = check_rates(annotator.reset_index(drop=True)), "a table of rates"
@@ -317,7 +315,7 @@ def _warn_spurious(given: Decisions, w: float) -> None:
             f"rates say that {stated:.0f} foreign clusters were added, and labels have only "
             f"{removed:.0f} pieces that can be such: the rate added is too high"
         )
-        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, skip_file_prefixes=PACKAGE)
+        warn_of([Sentence(said, Grade.CAUTION)])
 
 
 def grid(

@@ -6,7 +6,6 @@ by the threshold if a looser one would find it, and was never compared if none w
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from operator import truediv
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed, to_frame
-from .._internal.errors import PACKAGE, Alarm, Grade, Sentence
+from .._internal.errors import Grade, Sentence, warn_of
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.named import EngineLike, find_engine
@@ -129,8 +128,7 @@ def stages(
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
-    for alarm in [*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)]:
-        warnings.warn(alarm, Alarm, skip_file_prefixes=PACKAGE)
+    warn_of([*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)])
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]
     units, *looser = compared.units(labels, levels)

@@ -20,9 +20,6 @@ from ..analysis.thresholds import Curve
 from ..design.sample import Sample
 from ..engine import fitted
 from ..labels.stopping import Check
-from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
-from ..engine import diagnostics
-from ..labels.drawing.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable
