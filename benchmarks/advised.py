@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import populations as sim
-from bayes_pool import RECORDS, SET_ASIDE
+from averages import RECORDS, SET_ASIDE
 from common import PLANS, PR, Mixture, as_markdown
 from figures import stamp
 
@@ -26,7 +26,7 @@ from erbayes.engine.named import Advised, choose_engine
 from erbayes.study import draw_samples, study
 
 NAMES = ("Zeta 2.25, capped at 50", "LogNormal 1.15, splits .15", "NegBinomial .5, misattribution .08")
-"""A heavy tail, a moderate one and a light one, of those that the pool was judged on."""
+"""A heavy tail, a moderate one and a light one, of those that the average was judged on."""
 SEED = 3535
 
 

@@ -1,7 +1,6 @@
 """Coverage of intervals of the size model where sizes have heavy tails.
 
-    python benchmarks/heavy_tails.py [FILE] [--alarms | --pool]
-        [--others | --fresh | --choice | --judged | --judged-again | --pooled]
+    python benchmarks/heavy_tails.py [--others | --fresh | --choice | --judged | --judged-again]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
 and 400 draws: fits of the model, closed forms and bootstraps on the same 200 samples per cell. The
@@ -11,9 +10,7 @@ model's priors were chosen, 100 samples per cell; with --fresh those that were s
 final and had no part in it. In five or more populations each of --choice and --judged, predictions split the
 largest entities. These populations were set down before the laws of error were worked on: laws are chosen on
 --choice alone, and --judged is used once they are final. After that --judged served to choose further laws,
-and --judged-again, set down before those, to judge them. The linear pool of size model and
-closed form was chosen on these (--judged-again --pool), and --pooled judged it (--pooled --pool). FILE keeps
-finished work, so that the study goes on there when stopped.
+and --judged-again, set down before those, to judge them.
 
 Exits 1 if a bar is missed by more than two Monte Carlo standard errors, for P or for R: coverage of
 .90 in every cell and of .93 on average over the cells of a design; the mean interval score of the
@@ -25,9 +22,7 @@ On 1 core it takes half an hour, with --others an hour, with --fresh half of one
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -46,17 +41,16 @@ from erbayes.engine import (
     Jackknife,
     Resampled,
     Taylor,
-    taylor,
 )
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import Study, draw_samples, study
+from erbayes.study import Study, study
 
 METRICS = PR
-MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
+MODEL, PERCENTILE = "size model", "percentile"
 
 
 def posterior(sample: Any, metrics: Sequence[m.Metric], rng: Any = None) -> Any:
-    """Return the size model's own draws, without the pool that it quotes."""
+    """Return the size model's own draws, without the closed form."""
     with compiled():
         return fast(sample, draws=1000, rng=rng).apply(metrics)
 
@@ -192,34 +186,6 @@ AGAIN = {
 }
 """Populations to judge laws on that were chosen with the help of those above."""
 
-POOLED_PAIRS = (("20220630", "20171226"), ("20200630", "20190820"))
-POOLED = {
-    "Zeta 2.1, capped at 40": (sim.Zeta(2.1, 3000), sim.Misattribution(0.03), sim.Capped(40)),
-    "LogNormal 1.5, giants in five": (sim.LogNormal(0.6, 1.5), sim.Even(5, 120), sim.Merges(0.03)),
-    "NegBinomial .3, giants shattered": (
-        sim.NegativeBinomial(12.0, 0.3),
-        sim.Shattered(3.0, 0.2, 60),
-        sim.Splits(0.05),
-    ),
-    "Ewens, eras .02": (sim.PitmanYor(800.0), sim.Eras(0.02), sim.Misattribution(0.01)),
-    "Pitman-Yor .65, random pairs 4": (sim.PitmanYor(150.0, 0.65), sim.Percolated(4.0)),
-    "Zeta 2.35, half of the giants in fragments": (
-        sim.Zeta(2.35, 5000),
-        sim.Fragmented(150, 0.5),
-        sim.Splits(0.1),
-    ),
-    "Zeta 2.7, splits and merges .02": (sim.Zeta(2.7, 1000), sim.Splits(0.02), sim.Merges(0.02)),
-    "LogNormal 1, misattribution .1": (sim.LogNormal(1.0, 1.0), sim.Misattribution(0.1)),
-    "NegBinomial 2, homonyms 15 x 30": (
-        sim.NegativeBinomial(5.0, 2.0),
-        sim.Homonyms(15, 30, 0.5),
-        sim.Splits(0.03),
-    ),
-    "Ewens, 300 rare errors and splits .005": (sim.PitmanYor(4000.0), sim.RareErrors(300), sim.Splits(0.005)),
-}
-"""Populations to judge the linear pool on, set down before any fit to them."""
-
-
 OTHER_PAIRS = (
     ("20180528", "20220630"),
     ("20200630", "20220630"),
@@ -291,29 +257,12 @@ def judged_again() -> dict[str, sim.Population]:
     }
 
 
-def pooled() -> dict[str, sim.Population]:
-    """Populations on which the linear pool was judged."""
-    return further(POOLED_PAIRS, POOLED, 2000) | {
-        "names of 20211230": sim.by_name("20211230"),
-        "names and five years of 20200929": sim.by_name("20200929", 5),
-        "customers, three rules": sim.matched(
-            sim.PitmanYor(2000.0, 0.3),
-            RECORDS,
-            2100,
-            ("phone", "city"),
-            ("email",),
-            ("given", "family", "born"),
-        ),
-    }
-
-
 GROUPS: dict[str, tuple[Callable[[], dict[str, sim.Population]], str]] = {
     "others": (others, "further populations that had a part in development"),
     "fresh": (fresh, "populations that had none"),
     "choice": (choice, "populations to choose laws on"),
     "judged": (judged, "populations to judge laws on"),
     "judged-again": (judged_again, "populations to judge laws on that were chosen with the help of --judged"),
-    "pooled": (pooled, "populations to judge the pool on"),
 }
 
 
@@ -397,61 +346,6 @@ def low(runs: pd.DataFrame) -> pd.DataFrame:
     return table[table.covered < 0.90].reset_index()
 
 
-def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: int) -> pd.DataFrame:
-    """Return how often a fit raises its alarm for recall, and how often the range over laws holds truth."""
-    rows = []
-    for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
-        truth = population.value(m.pairwise_recall)
-        drawn = draw_samples(drawing, population.units, n, samples, np.random.default_rng(4)).separate
-        for i, sample in enumerate(drawn):
-            with warnings.catch_warnings(), compiled():
-                warnings.simplefilter("ignore")
-                fit = fast(sample, draws=1000, rng=i)
-                row = fit.table(metrics=m.pairwise_recall).iloc[0]
-            rows.append(
-                {
-                    "plan": plan,
-                    "population": name,
-                    "n": n,
-                    "recall": truth,
-                    "covered": float(row.posterior_lower <= truth <= row.posterior_upper),
-                    "alarm": float(bool(fit.alarms)),
-                    "range holds": float(row.model_lower <= truth <= row.model_upper),
-                    "range from": row.model_lower,
-                    "range to": row.model_upper,
-                }
-            )
-    return pd.DataFrame(rows).groupby(["plan", "population", "n"], sort=False).mean().reset_index()
-
-
-def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int) -> Study:
-    """Return intervals of one fit per sample, of the closed form, and of their linear pool."""
-    rows = []
-    for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
-        truth = [population.value(metric) for metric in METRICS]
-        rng = np.random.default_rng([77, *map(ord, f"{name}{plan}{n}")])
-        for i, sample in enumerate(draw_samples(drawing, population.units, n, samples, rng).separate):
-            with warnings.catch_warnings(record=True) as caught, compiled():
-                warnings.simplefilter("always")
-                fit = fast(sample, draws=1000, rng=i)
-            cell = {"population": name, "plan": plan, "n": n, "repetition": i, "warned": bool(caught)}
-            cell |= {"alarm": bool(fit.alarms), "failed": 0.0}
-            results = {
-                MODEL: fit.apply(METRICS),
-                "default": taylor(sample, METRICS).apply(METRICS),
-                POOL: fit.estimate(METRICS, 0.65),
-            }
-            for estimator, result in results.items():
-                figures = zip(METRICS, truth, result.estimate, result.interval(), strict=True)
-                rows += [
-                    cell
-                    | {"estimator": estimator, "metric": metric.name, "truth": true}
-                    | {"estimate": estimate, "lower": lower, "upper": upper}
-                    for metric, true, estimate, (lower, upper) in figures
-                ]
-    return Study(pd.DataFrame(rows), 0.95)
-
-
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Intervals of the size model under heavy tails.")
     which = asked.add_mutually_exclusive_group()
@@ -459,23 +353,11 @@ if __name__ == "__main__":
         which.add_argument(
             f"--{name}", action="store_const", dest="people", const=make, default=populations, help=told
         )
-    asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
-    asked.add_argument("--pool", action="store_true", help="size model, default and their linear pool alone")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
-    if args.pool:
-        runs = scored(beside(args.people(), args.sizes, args.samples or 40))
-        for plan, metric in product(PLANS, METRICS):
-            print(f"\n{plan}, {metric.name}: coverage / interval score\n\n{shown(runs, plan, metric.name)}")
-        stamp("heavy-tails", "seed 77")
-        sys.exit()
     named = args.people is populations
     samples = args.samples or (200 if named else 100)
-    if args.alarms:
-        print(as_markdown(alarmed(args.people(), args.sizes, samples)))
-        stamp("heavy-tails", "seed 4")
-        sys.exit()
     found = study(args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4)
     runs = scored(found)
     for plan in PLANS:

@@ -3,7 +3,7 @@
     python benchmarks/heavy_tails_picture.py [--run] [--samples 40]
 
 95 % intervals of pairwise precision and recall from 100 draws of records and of entities: on the twelve
-populations on which the average was judged (`SET_ASIDE` of bayes_pool.py), and on the eight whose predicted
+populations on which the average was judged (`SET_ASIDE` of averages.py), and on the eight whose predicted
 sizes have a heap (`HEAPS` of heaps.py, before any look at a cluster). All were written down before any fit.
 Intervals are those of the closed form, of `engine="size model"` and of the posterior alone, by
 one fit per sample. --run writes heavy-tails-picture.csv anew, from which the picture is drawn.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import populations as sim
-from bayes_pool import people
+from averages import people
 from common import PLANS, PR, decimals
 from heaps import HEAPS
 from heaps import SEED as OF_HEAPS

@@ -228,7 +228,9 @@ def main() -> None:
     asked.add_argument("--samples", type=int, default=200)
     asked.add_argument("--designs", nargs="+", choices=DESIGNS, default=["records", "entities"])
     asked.add_argument("--n", nargs="+", type=int, default=[50, 100, 200, 400])
-    asked.add_argument("--engine", default="closed form", help="closed form, bootstrap, pool or advised")
+    asked.add_argument(
+        "--engine", default="closed form", help="closed form, bootstrap, size model or advised"
+    )
     asked.add_argument("--processes", type=int, default=1)
     asked.add_argument("--out", help="file of CSV with one row per cell")
     asked.add_argument("--against", help="such a file, to whose scores those of this run are compared")

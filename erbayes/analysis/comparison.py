@@ -330,8 +330,8 @@ def compare(
         A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the
         estimate that it has there with this seed, but for metrics of the truth alone, such as the number of
         entities: all have that of the prediction with the least relative standard error. Differences of a
-        size model or pool average the quantiles of its draws and of the closed form, or span both.
-        `"advised"` takes one engine for all predictions.
+        size model average the quantiles of its draws and of the closed form. `"advised"` takes one engine for
+        all predictions.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 

@@ -46,7 +46,7 @@ MODEL = 0.8
 """Weight of the posterior in each end of an interval; the closed form has the rest.
 
 The larger it is, the shorter are intervals of precision. With .9, these covered only .88 in one of twelve
-populations that were set aside (benchmarks/bayes-pool.md).
+populations that were set aside (benchmarks/averages.md).
 """
 CHAINS = 4
 """Chains of a fit. ArviZ's diagnostics need two or more, and PyMC draws four."""

@@ -1,9 +1,9 @@
 """Averages of the size model and of an engine without a model: members and weights.
 
-    python benchmarks/bayes_pool.py FILE [--set-aside] [--samples 40] [--sizes 100]
+    python benchmarks/averages.py FILE [--set-aside] [--samples 40] [--sizes 100]
 
 The ends of 95 % intervals of pairwise precision (P) and recall (R) by the posterior of the size model, by the
-linear pool of posterior and closed form (one half each), by `Fit.estimate`, by the closed form, by that of
+mixture of posterior and closed form (one half each), by `Fit.estimate`, by the closed form, by that of
 distinct entities and by the jackknife, on the same samples. An average of quantiles at level p is the
 weighted mean of the quantiles at p (Vincent 1912), so that all averages follow from these ends. `unseen` is 1
 if over a quarter of the true links are expected beyond the sampled sizes. FILE keeps all of them as CSV, and
@@ -70,11 +70,11 @@ SET_ASIDE: Simulated = {
     "Ewens, shattered 1.5": (sim.PitmanYor(1200.0), sim.Shattered(1.5, 0.1, 20), sim.Splits(0.02)),
 }
 """Populations to judge them on."""
-MODEL, ANSWER, LINEAR = "posterior", "size model", "linear pool"
+MODEL, ANSWER, MIXTURE = "posterior", "size model", "mixture"
 
 
 def mix(posterior: Estimates, closed: Estimates) -> Estimates:
-    """Return a linear pool: the mixture of two distributions, one half each."""
+    """Return the mixture of two distributions, one half each."""
     n = len(posterior.flat)
     levels = np.abs(1 - 2 * (np.arange(n) + 0.5) / n)
     ends = np.stack([closed.interval(level)[:, int(i >= n / 2)] for i, level in enumerate(levels)])
@@ -108,7 +108,7 @@ def ends(file: Path, set_aside: bool, samples: int, sizes: list[int]) -> pd.Data
                 results = {
                     MODEL: fit.apply(PR),
                     ANSWER: fit.estimate(PR),
-                    LINEAR: mix(fit.apply(PR), closed),
+                    MIXTURE: mix(fit.apply(PR), closed),
                     "default": closed,
                     "jackknife": Jackknife()(sample, PR),
                 }
@@ -161,4 +161,4 @@ if __name__ == "__main__":
     asked.add_argument("--sizes", type=int, nargs="+", default=[100], help="numbers of draws")
     args = asked.parse_args()
     print(as_markdown(judge(ends(args.file, args.set_aside, args.samples, args.sizes))))
-    stamp("bayes-pool", f"seed {SEED}")
+    stamp("averages", f"seed {SEED}")
