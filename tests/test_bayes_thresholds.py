@@ -14,7 +14,7 @@ from erbayes._internal.errors import Grade, Sentence
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Proposal, approximated, moments
-from erbayes.bayes.model import ExpectedLinks, _draw_mean_share
+from erbayes.bayes.model import _draw_mean_share, expect_links
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +23,11 @@ SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.Un
 
 @pytest.mark.parametrize(("agreeing", "bad"), [(0.02, False), (0.01999, True)])
 def test_draws_that_agree_with_the_known_links(agreeing, bad):
-    parts = {"mates": SimpleNamespace(problems=["divergences"])}
+    parts = {"mates": SimpleNamespace(khat=0.71), "sizes": SimpleNamespace(khat=0.7)}
     fit = SimpleNamespace(parts=parts, draws=SimpleNamespace(agreeing=agreeing))
-    assert Fit.problems(fit)[0] == "mates: divergences"
+    first, *others = Fit.problems(fit)
+    assert first.startswith("mates: importance weights are unreliable (Pareto k 0.71, above 0.7)")
+    assert not any("importance" in p for p in others)
     assert any("agree with the number of predicted links" in p for p in Fit.problems(fit)) is bad
 
 
@@ -128,9 +130,9 @@ def test_proposals_have_twenty_degrees_of_freedom():
 def test_common_links_have_a_spread_from_a_hundredth_to_a_half():
     kept = np.array([0.0, 0.1, 0.24, 0.26, 9.0])[:, None]
     data = {"size": np.array([2.0]), "sampled_common_links": 1.0, "sampled_true_links": 0.0}
-    links = ExpectedLinks.of(np.ones((5, 1)), {"kept": 0 * kept, "kept_square": kept}, data)
+    *_, variance = expect_links(np.ones((5, 1)), {"kept": 0 * kept, "kept_square": kept}, data)
     wanted = np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2
-    np.testing.assert_allclose(links.relative_variance, wanted, rtol=1e-12)
+    np.testing.assert_allclose(variance, wanted, rtol=1e-12)
 
 
 def test_a_note_about_balance_is_no_warning(monkeypatch):

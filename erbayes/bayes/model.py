@@ -30,27 +30,17 @@ PARTNERS = 16
 """Pairs of a draw of sizes and one of retention, of which each draw of the mates takes one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExpectedLinks:
-    """Expected true and common links of a population, and the relative variance of the realised common ones.
+def expect_links(rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return expected true and common links of sampled entities and the `rest`, and a relative variance.
 
-    They are arrays, (...), or tensors. The variance, of their log, is from the square of `FLOOR` to that of
-    `CEILING`.
+    They are arrays, (...), or tensors. The variance is that of the log of the realised common links, from the
+    square of `FLOOR` to that of `CEILING`.
     """
-
-    true: Any
-    common: Any
-    relative_variance: Any
-
-    @classmethod
-    def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> ExpectedLinks:
-        """Add the links of sampled entities to those of the `rest`."""
-        c2 = data["size"] * (data["size"] - 1) / 2
-        links = rest * c2
-        common = (links * by_size["kept"]).sum(-1) + data["sampled_common_links"]
-        variance = (links * c2 * by_size["kept_square"]).sum(-1) / (common**2 + 1e-200)
-        true = links.sum(-1) + data["sampled_true_links"]
-        return cls(true, common, variance.clip(0, CEILING**2) + FLOOR**2)
+    c2 = data["size"] * (data["size"] - 1) / 2
+    links = rest * c2
+    common = (links * by_size["kept"]).sum(-1) + data["sampled_common_links"]
+    variance = (links * c2 * by_size["kept_square"]).sum(-1) / (common**2 + 1e-200)
+    return links.sum(-1) + data["sampled_true_links"], common, variance.clip(0, CEILING**2) + FLOOR**2
 
 
 def expect_unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
@@ -138,16 +128,12 @@ class SizeModel:
                 by_size |= part.given_size(data)
             for name in ("entities", "intact", "kept", "kept_square", "mates_right"):
                 by_size[name] = pm.Deterministic(f"{name}_by_size", by_size[name], dims=dimensions(name))
-            links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data)
-            pm.Normal(
-                "log_common_links",
-                pt.log(links.common),
-                pt.sqrt(links.relative_variance + np.var(log_common)),
-                observed=np.mean(log_common),
-            )
+            true, common, variance = expect_links(expect_unsampled(by_size, data), by_size, data)
+            sd = pt.sqrt(variance + np.var(log_common))
+            pm.Normal("log_common_links", pt.log(common), sd, observed=np.mean(log_common))
             right = numbers["sampled_common_links"] + numbers["unlabelled_links"] @ by_size["mates_right"]
             pm.Deterministic("expected_precision", right / max(evidence.predicted_links, 0.5))
-            pm.Deterministic("expected_recall", links.common / links.true)
+            pm.Deterministic("expected_recall", common / true)
         return model
 
 
@@ -220,9 +206,9 @@ def join_parts(
     distance = np.empty_like(log_w)
     for at, (i, r) in enumerate(pairs.swapaxes(0, 1)):
         kept = {name: retention.by_size[name][chain, r] for name in ("kept", "kept_square")}
-        links = ExpectedLinks.of(rest[chain, i], kept, data)
-        distance[at] = log_ratio(links.common, common) ** 2 / links.relative_variance
-        log_w[at] = -distance[at] / 2 - np.log(links.relative_variance) / 2
+        _, expected, variance = expect_links(rest[chain, i], kept, data)
+        distance[at] = log_ratio(expected, common) ** 2 / variance
+        log_w[at] = -distance[at] / 2 - np.log(variance) / 2
     # the largest of log weights plus Gumbel noise is a draw with these weights
     best = (log_w + rng.gumbel(size=log_w.shape)).argmax(axis=0)
     of_sizes, of_retention = (np.take_along_axis(of, best[None], 0)[0] for of in pairs)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cached_property
 from threading import RLock
@@ -29,7 +29,7 @@ from scipy.special import expit
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import PACKAGE, DataError, head
 from .contract import DATA, LOG_FLAWLESS, Data, ModelPart, check_values, coords, tensor, title
-from .importance import KHAT, approximated
+from .importance import approximated
 
 COMPILER = RLock()
 """Lock around PyTensor, which cannot build, compile or call functions in two threads at once."""
@@ -103,7 +103,6 @@ class ParameterDraws:
     thetas: FloatArray
     states: IntArray
     khat: float = -np.inf
-    problems: list[str] = field(default_factory=list)
 
 
 class Program:
@@ -291,15 +290,10 @@ class CompiledPart:
     def sampled(self, draws: int, chains: int, rng: np.random.Generator) -> ParameterDraws:
         """Return `draws` posterior draws in each chain, some of them without any error."""
         found = approximated(self, draws * chains, rng, chains)
-        thetas, problems = found.draw(draws), list[str]()
-        if found.khat > KHAT:
-            problems = [
-                f"importance weights are unreliable (Pareto k {found.khat:.2f}, above {KHAT}): raise draws, "
-                "take another model of this part, or sample the model by pymc.sample(model=fit.pymc)"
-            ]
+        thetas = found.draw(draws)
         flawless = expit(self.log_flawless - found.log_evidence)
         states = (rng.random(thetas.shape[:2]) < flawless).astype(np.int64)
-        return ParameterDraws(thetas, states, found.khat, problems)
+        return ParameterDraws(thetas, states, found.khat)
 
     def evaluated(self, drawn: ParameterDraws) -> PartDraws:
         """Return draws with their quantities and parameters."""

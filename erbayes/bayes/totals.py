@@ -41,6 +41,7 @@ from ..metrics.totals import evaluate_draws
 from ..units.settled import Heap, Looks, chance_capped
 from ..units.units import KnownTotals
 from .data import Evidence
+from .importance import KHAT
 from .model import JoinedDraws, Populations, SizeModel
 from .programs import ParameterDraws
 
@@ -356,7 +357,12 @@ class FittedTotals(Pictured):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems = [f"{name}: {problem}" for name, part in self.parts.items() for problem in part.problems]
+        problems = [
+            f"{name}: importance weights are unreliable (Pareto k {part.khat:.2f}, above {KHAT}): raise "
+            "draws, take another model of this part, or sample the model by pymc.sample(model=fit.pymc)"
+            for name, part in self.parts.items()
+            if part.khat > KHAT
+        ]
         agreeing = self.draws.agreeing
         if agreeing < LEAST_AGREEING:
             problems.append(
