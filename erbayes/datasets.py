@@ -167,12 +167,8 @@ def rldata10000() -> pd.DataFrame:
     >>> rldata10000().head(1).to_dict("records")
     [{'fname_c1': 'FRANK', 'lname_c1': 'MUELLER', 'by': 1967, 'bm': 9, 'bd': 27, 'identity': 3606}]
     """
-    table = pd.read_csv(
-        _find_data_file("RLdata10000.tsv"),
-        sep="\t",
-        keep_default_na=False,
-        usecols=["fname_c1", "lname_c1", "by", "bm", "bd"],
-    )
+    columns, file = ["fname_c1", "lname_c1", "by", "bm", "bd"], _find_data_file("RLdata10000.tsv")
+    table = pd.read_csv(file, sep="\t", keep_default_na=False, usecols=columns)
     identity = pd.read_csv(_find_data_file("identity.RLdata10000.tsv"), sep="\t").iloc[:, 0]
     return table.assign(identity=identity).rename_axis("record")
 
@@ -194,7 +190,11 @@ def rldata10000_example1() -> pd.DataFrame:
     """
     data = rldata10000()
     keys = [data.groupby(rule, sort=False).ngroup().to_numpy().astype(np.int64) for rule in EXAMPLE_1]
-    return pd.DataFrame({"true": data.identity, "pred": _label_components(keys)}, index=data.index)
+    # keys are nodes too, so that a key of k records has k edges instead of k²/2
+    records, first = len(data), len(data) + np.cumsum([0, *(k.max() + 1 for k in keys)])
+    column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
+    pred = label_components(np.tile(np.arange(records), len(keys)), column, int(first[-1]))[:records]
+    return pd.DataFrame({"true": data.identity, "pred": pred}, index=data.index)
 
 
 def rldata10000_edges() -> pd.DataFrame:
@@ -207,16 +207,6 @@ def rldata10000_edges() -> pd.DataFrame:
     [{'unique_id_l': 1469, 'unique_id_r': 208, 'match_weight': 8.2735}]
     """
     return pd.read_csv(Path(__file__).with_name("rldata10000_edges.csv.gz"))
-
-
-def _label_components(keys: list[IntArray]) -> IntArray:
-    """Return the component of each record, in the graph that connects records with their keys."""
-    records = len(keys[0])
-    # keys are nodes too, so that a key of k records has k edges instead of k²/2
-    first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])
-    row = np.tile(np.arange(records), len(keys))
-    column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
-    return label_components(row, column, int(first[-1]))[:records]
 
 
 def customers(sizes: Any, records: int, rng: Seed = None) -> pd.DataFrame:
@@ -253,7 +243,9 @@ def customers(sizes: Any, records: int, rng: Seed = None) -> pd.DataFrame:
     drawn = sizes.draw(records, rng)
     person = np.repeat(np.arange(len(drawn)), drawn)
     persons = int(person[-1]) + 1
-    given_names, nicknames, families, cities = _read_names().values()
+    lines = Path(__file__).with_name("names.txt").read_text(encoding="utf-8").splitlines()
+    listed = (np.array(line.partition(": ")[2].split()) for line in lines)
+    given_names, nicknames, families, cities = listed  # as many nicknames as given names
 
     given, family = _draw_by_rank(len(given_names), persons, rng), _draw_by_rank(len(families), persons, rng)
     born, city = rng.integers(1935, 2007, persons), rng.integers(len(cities), size=persons)
@@ -290,12 +282,6 @@ def customers(sizes: Any, records: int, rng: Seed = None) -> pd.DataFrame:
     return table
 
 
-def _read_names() -> dict[str, Words]:
-    """Return given names, as many nicknames, family names and cities."""
-    lines = Path(__file__).with_name("names.txt").read_text(encoding="utf-8").splitlines()
-    return {kind: np.array(words.split()) for kind, words in (line.split(": ") for line in lines)}
-
-
 def _draw_by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
     """Draw ranks with Zipf's distribution, which names have roughly."""
     weight = 1 / np.arange(1, values + 1)
@@ -307,7 +293,6 @@ def _replace_letters(words: Words, slips: BoolArray, rng: np.random.Generator) -
     written = words.astype(object)
     for i in np.flatnonzero(slips):
         word, place = str(words[i]), int(rng.integers(1, len(words[i])))
-        written[i] = (
-            word[:place] + (str(rng.choice(list(LETTERS))) if rng.random() < 0.5 else "") + word[place + 1 :]
-        )
+        letter = str(rng.choice(list(LETTERS))) if rng.random() < 0.5 else ""
+        written[i] = word[:place] + letter + word[place + 1 :]
     return written.astype(np.str_)

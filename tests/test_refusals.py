@@ -198,7 +198,7 @@ ROWS = {
     "clustering._refuse_unclustered": Row(
         table(record=IDS, cluster=np.where(SMALL, "NULL", WORDS)), ["other"]
     ),
-    "clustering.": Row(table(record=IDS, cluster=pd.Series(WORDS).mask(SMALL)), ["right"], cli=False),
+    "clustering._code": Row(table(record=IDS, cluster=pd.Series(WORDS).mask(SMALL)), ["right"], cli=False),
     "ids.ids": Row(table(record=IDS, cluster=[f"{1 + c / 1000}E+11" for c in CLUSTER]), ["right"]),
     "ids.refuse_blanks": Row(
         table(record=IDS, cluster=[f"{w}{' ' * (i % 3 == 0)}" for i, w in enumerate(WORDS)]),
@@ -213,7 +213,7 @@ ROWS = {
         ["further"],
         links=True,
     ),
-    "checks.describe_missing": Row(table(record=IDS[4:], cluster=WORDS[4:]), ["other"]),
+    "measuring.explain_missing": Row(table(record=IDS[4:], cluster=WORDS[4:]), ["other"]),
 }
 """Refused tables by the place that refuses."""
 
@@ -497,14 +497,14 @@ DOORS = {
         {"TABLE": "a.csv"},
         {"table": YEARS},
     ),
-    "checks.refuse_edges": Door(
+    "measuring.refuse_edges": Door(
         lambda prediction=STAR: estimate(prediction),
         right,
         ["further"],
         f"estimate stars.csv l.csv {ONE}",
         scope={"table": STARS},
     ),
-    "checks.explain_missing": Door(
+    "measuring.explain_missing": Door(
         lambda prediction=TURN: eb.estimate(prediction, L, D, METRICS[1:]),
         lambda: [0.0],
         ["right"],
@@ -529,7 +529,7 @@ DOORS = {
         NAMED,
         {"table": TEXT},
     ),
-    "edges.refuse_unsure": Door(
+    "edges.thresholds": Door(
         lambda **said: eb.thresholds(
             ROWS["reading.remedy"].table, L, D, METRICS, records=list(IDS), at=[0.95], **said
         ),

@@ -164,7 +164,7 @@ def test_columns_of_units_are_those_that_are_given():
     with pytest.raises(eb.NotIdentified, match="'cost' has values of whole labelled units alone"):
         OfUnits("cost", pd.Series({"y": 5.0})).count(units)
     with pytest.raises(eb.NotIdentified, match="'cost' has values of whole labelled units alone"):
-        cost.count(units.pseudo_units())
+        cost.count(units.pseudo_units)
     grouped = eb.Sample(units, eb.UniformClusters())
     with pytest.raises(eb.NotIdentified, match="no part in a domain"):
         eb.by_domain(grouped, {1: "FR", 2: "FR", 3: "US"}, [metric])

@@ -227,7 +227,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
         # sampled units may have equal shares by chance, so that pseudo-units must have them too
-        pseudo = units.pseudo_units()
+        pseudo = units.pseudo_units
         equal = _is_constant(_evaluate_per(metric, pseudo.column) / design.selection(pseudo.size, units))
         return 1.0 if equal and _is_constant(size) else np.inf
     total = _find_known_per(sample, metric)

@@ -78,7 +78,7 @@ class Fitted:
     def totals(self) -> Totals:
         """The totals, with the covariance of the design."""
         sample, draws, Z = self.sample, self.sample.expansion, self.contributions
-        k, size, units = len(self.counted), len(self.counted) + len(self.known), sample.units.pseudo_units()
+        k, size, units = len(self.counted), len(self.counted) + len(self.known), sample.units.pseudo_units
         pseudo = np.zeros((len(units), size))
         for j, column in enumerate(self.counted):
             try:

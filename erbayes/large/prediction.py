@@ -13,7 +13,7 @@ import pandas as pd
 from .._internal.arrays import refuse_names
 from .._internal.errors import DataError, head, need
 from ..units.clustering import Clustering, FrameFacts, frame_ids, refuse_outside
-from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
+from ..units.grouping import Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind, same_kind
 from ..units.reading import Near
 from ..units.units import Units
@@ -289,10 +289,9 @@ def split_pieces(
     place[units.piece_of] = cluster.loc[units.piece_of.index]
     cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
     m = np.bincount(cluster_of, n, len(touched))
-    of_piece = GroupedClusters(cluster_of, of_touched[:, 1], n, m, np.ones(len(m)), place)
     of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
     if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
         raise changed("groups do not add up to its clusters")
-    group, m, n, count = of_group.T.copy()
-    predicted = PooledGroups(of_piece, group.astype(np.int64), m, n, count, units.known)
+    sizes = units.known.size, units.known.count
+    predicted = PooledGroups(cluster_of, of_touched[:, 1], n, m, place, of_group, sizes)
     return Grouping(groups.name, groups.values, counted, predicted)

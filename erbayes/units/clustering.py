@@ -35,27 +35,15 @@ from .ids import (
 )
 from .reading import Named, Near, Reading, explain_repeats, to_links_table
 
-BLANK = Remedy(
-    "fill them in, or leave these rows out",
-    "clusters.fillna(records)",
-    "erbayes clusters FILE --blank own or omit",
-)
-"""What to do about records without a cluster."""
-UNLABELLED = Remedy("label these records, or leave out their entities whole")
-"""What to do about labelled records without an entity, of which nobody knows whether it is their own."""
-
 
 def refuse_nulls(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
     """Refuse clusters that `find_nulls` returned, of ids that messages call `what`."""
     if sizes:
         shown = ", ".join(f"{size:,} of {records:,} records have {id!r}" for id, size in sizes.items())
         links = sum(size * (size - 1) // 2 for size in sizes.values())
-        raise DataError(
-            f"{what}: {shown}, which stands for no cluster, and would be counted as one, with "
-            f"{links:,} link{'s' * (links > 1)}: "
-            "give each of these records the id of its cluster, or an id of its own if it is in none",
-            remedy,
-        )
+        said = f"{what}: {shown}, which stands for no cluster, and would be counted as one, with {links:,}"
+        said += f" link{'s' * (links > 1)}: give each of these records the id of its cluster, or an id of its"
+        raise DataError(f"{said} own if it is in none", remedy)
 
 
 def _refuse_unclustered(clustering: Clustering, what: str) -> None:
@@ -70,21 +58,17 @@ def _refuse_unclustered(clustering: Clustering, what: str) -> None:
         return
     sizes = clustering.sizes
     nulls = find_nulls(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
-    if "0" in nulls and what.endswith("labels") and _is_number_among_others(clusters, sizes):
-        del nulls["0"]
+    if "0" in nulls and what.endswith("labels"):
+        # a sample may have none of `DIGITS`, although the population has them
+        others = clusters != "0"
+        numbers = others.any() and clusters[others].str.isdecimal().all()
+        if numbers and sizes[~others].max() <= sizes[others].max():
+            del nulls["0"]
     if nulls and kind(records) == known:
         named = np.flatnonzero(records.isin(list(nulls)))
         cluster = clusters[clustering.codes[named]]
         nulls = {id: size for id, size in nulls.items() if id not in cluster[cluster == records[named]]}
     refuse_nulls(f"cluster ids of the {what}", nulls, len(records), remedies.ANY_ID)
-
-
-def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
-    """Return whether "0" is one of several numbers of entities, and no larger than the largest other one."""
-    # a sample may have none of `DIGITS`, although the population has them
-    others = clusters != "0"
-    numbers = others.any() and clusters[others].str.isdecimal().all()
-    return bool(numbers and sizes[~others].max() <= sizes[others].max())
 
 
 def read_ends(
@@ -93,13 +77,11 @@ def read_ends(
     """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
     left, right = (ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other))
     same_kind(left, right, f"column {other.name!r}", f"ids in column {one.name!r} of the {what}")
-    codes, distinct = pd.factorize(left.append(right))
-    if not any_id:
-        ends = f"column {one.name!r} or {other.name!r} of the {what}"
-        refuse_no_records(pd.Index(distinct), ends)
-        refuse_lost_digits(pd.Index(distinct), ends)
-        refuse_blanks(pd.Index(distinct), ends)
-    return codes[: len(one)], codes[len(one) :], pd.Index(distinct)
+    codes, found = pd.factorize(left.append(right))
+    distinct = pd.Index(found)
+    for refuse in () if any_id else (refuse_no_records, refuse_lost_digits, refuse_blanks):
+        refuse(distinct, f"column {one.name!r} or {other.name!r} of the {what}")
+    return codes[: len(one)], codes[len(one) :], distinct
 
 
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
@@ -112,20 +94,6 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
     refuse_cases(in_pairs[position < 0], said)
     return listed, position
-
-
-def _list_members(group: Any, what: str) -> list[Any]:
-    """Return the ids of a group, which may be a pair of ids and scores of dedupe."""
-    if isinstance(group, str) or not isinstance(group, Iterable):
-        raise DataError(f"{what}: a group is a collection of record ids, not {head([group])}")
-    members = list(group)
-    if len(members) == 2 and isinstance(members[0], tuple):
-        members = list(members[0])
-    return members
-
-
-RECORDS = Named(links=False)
-"""What a call of `Clustering.of` says of a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +167,7 @@ class Clustering:
             said += "Clustering.from_pairs makes clusters, and of groups of records Clustering.from_groups)"
             groups = "entity" if what == "labels" else "cluster"
             frame = need_table(memberships, said)
-            reading = read_prediction(frame, RECORDS, near, groups=groups, what=what)
+            reading = read_prediction(frame, Named(links=False), near, groups=groups, what=what)
             if reading.repeats:
                 raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)
@@ -235,14 +203,15 @@ class Clustering:
     @classmethod
     def _code(cls, records: pd.Index, cluster: Any, what: str, any_id: bool) -> Clustering:
         """Make a clustering of unique records and the cluster of each."""
-        blank = pd.isna(cluster)
+        blank, said = pd.isna(cluster), f"cluster ids of the {what}"
         if missing := int(np.count_nonzero(blank)):
-            said = f"cluster ids of the {what}: {missing:,} of {len(records):,} are missing, the first in row"
-            raise DataError(
-                f"{said} {int(np.argmax(blank)) + 1:,} of the data",
-                UNLABELLED if what.endswith("labels") else BLANK,
-            )
-        index, said = as_index(cluster), f"cluster ids of the {what}"
+            told, first = f"{said}: {missing:,} of {len(records):,} are missing", int(np.argmax(blank)) + 1
+            option = "erbayes clusters FILE --blank own or omit"
+            remedy = Remedy("fill them in, or leave these rows out", "clusters.fillna(records)", option)
+            if what.endswith("labels"):  # nobody knows whether the entity of one is its own
+                remedy = Remedy("label these records, or leave out their entities whole")
+            raise DataError(f"{told}, the first in row {first:,} of the data", remedy)
+        index = as_index(cluster)
         if isinstance(index, pd.CategoricalIndex):
             codes, used = pd.factorize(index.codes)
             distinct = index.categories[used]
@@ -337,7 +306,13 @@ class Clustering:
         array([2, 1])
         """
         named = groups if isinstance(groups, Mapping) else None
-        each = [_list_members(group, what) for group in (groups if named is None else named.values())]
+        each = list[list[Any]]()
+        for group in groups if named is None else named.values():
+            if isinstance(group, str) or not isinstance(group, Iterable):
+                raise DataError(f"{what}: a group is a collection of record ids, not {head([group])}")
+            members = list(group)
+            pair = len(members) == 2 and isinstance(members[0], tuple)  # of ids and scores, as dedupe has it
+            each.append(list(members[0]) if pair else members)
         found = ids([id for group in each for id in group], f"record ids of the {what}", any_id=any_id)
         heads = [group[0] if group else None for group in each] if named is None else list(named)
         cluster = [name for name, group in zip(heads, each, strict=True) for _ in group]
@@ -347,9 +322,8 @@ class Clustering:
         if records is not None:
             listed, position = list_all_records(read_records(records, what), found, what)
             alone = listed.delete(position)
-            refuse_cases(
-                alone[alone.isin(heads)], f"{what}: {{n}} records in no group have the name of one, such as"
-            )
+            said = f"{what}: {{n}} records in no group have the name of one, such as"
+            refuse_cases(alone[alone.isin(heads)], said)
         return cls.of(pd.Series([*cluster, *alone], [*found, *alone]), what, any_id=any_id)
 
     @cached_property
@@ -359,16 +333,10 @@ class Clustering:
         sizes.flags.writeable = False
         return sizes
 
-    def restrict(self, records: pd.Index) -> Clustering:
-        """This partition of those of its records that are among `records`."""
-        return self.where(are_listed(self.records, records))
-
     def where(self, inside: BoolArray) -> Clustering:
         """This partition of those of its records for which `inside`, (N,), is True."""
-        codes, clusters = pd.factorize(self.codes[inside])
-        return Clustering(
-            self.records[inside], codes.astype(np.int64), self.clusters[clusters], self.complete
-        )
+        codes, at = pd.factorize(self.codes[inside])
+        return Clustering(self.records[inside], codes.astype(np.int64), self.clusters[at], self.complete)
 
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"
@@ -399,13 +367,6 @@ class FrameFacts:
     absent: int
 
     @classmethod
-    def of(cls, clusters: IntArray, inside: BoolArray, listed: int) -> FrameFacts:
-        """Count from the cluster of each record, (N,), whether it is in F, (N,), and the records of F."""
-        m = np.bincount(clusters).astype(float)
-        f = np.bincount(clusters[inside], minlength=len(m)).astype(float)
-        return cls.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1), listed)
-
-    @classmethod
     def counted(cls, f: float, m: float, inside: float, links: float, listed: int) -> FrameFacts:
         """Make one from sums over clusters, of f, m, f (f - 1) and f (m - 1), and the records of F."""
         share = float(inside / links) if links else 1.0
@@ -431,10 +392,8 @@ def frame_ids(frame: Any, near: Near | None = None) -> pd.Index:
         table = to_frame(frame)
         values = table[find_record(table, near, "frame")]
     elif isinstance(frame, str | bytes) or not isinstance(frame, Iterable):
-        raise DataError(
-            f"frame: expected record ids or an older prediction, not {type(frame).__name__}; files go with a "
-            "prediction in files"
-        )
+        said = f"frame: expected record ids or an older prediction, not {type(frame).__name__}"
+        raise DataError(f"{said}; files go with a prediction in files")
     else:
         values = frame if isinstance(frame, pd.Index | np.ndarray) else list(frame)
     listed = ids(values, "record ids of the frame")
@@ -457,9 +416,11 @@ def framed(
     inside = are_listed(clustering.records, listed)
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")
-    shared = int(inside.sum())
+    shared, m = int(inside.sum()), clustering.sizes.astype(float)
     count = shared if shared == len(listed) else listed.nunique()
-    return clustering.where(inside), FrameFacts.of(clustering.codes, inside, count)
+    f = np.bincount(clustering.codes[inside], minlength=len(m)).astype(float)
+    facts = FrameFacts.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1), count)
+    return clustering.where(inside), facts
 
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:

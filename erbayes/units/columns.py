@@ -52,27 +52,13 @@ def read_prediction(
 ) -> Reading:
     """Return what the columns of a matcher's table, or of labels, mean.
 
-    Parameters
-    ----------
-    named : Named
-        What the user has said.
-    near : Near, optional
-        What another file says of records.
-    groups : str
-        What records are grouped by: "cluster", or "entity" in labels.
-    what : str
-        How messages name the table.
-
-    Raises
-    ------
-    DataError
-        If no reading is possible, or two that give other clusters.
+    DataError if no reading is possible, or two that give other clusters. `named`: what the user has said;
+    `near`: what another file says of records; `groups`: what records are grouped by, "cluster", or "entity"
+    in labels; `what`: how messages name the table.
     """
     refuse_numbers(list(table.columns), what)
-    remedy = remedies.SCORED if named.links else remedies.COLUMNS
-    refuse_names(
-        named.columns, list(table.columns), f"the table of the {what}", dict.fromkeys(named.columns, remedy)
-    )
+    remedy = dict.fromkeys(named.columns, remedies.SCORED if named.links else remedies.COLUMNS)
+    refuse_names(named.columns, list(table.columns), f"the table of the {what}", remedy)
     if nested := [c for c in named.columns if not has_plain_values(table[c])]:
         raise DataError(f"the {what}: {head(nested)} has lists or other objects, and no ids or numbers")
     evidence = ColumnFacts(table, named, near, groups, what)
@@ -127,18 +113,16 @@ def read_records(
     table = to_frame(records)
     chosen = find_record(table, near, what, record)
     key, sources = table[chosen], find_known(table.columns, "source")
-    if sources and chosen not in sources and not are_unique(key):
-        if not table.duplicated([sources[0], chosen]).any():
-            key = join_source(table[sources[0]], key)
+    apart = sources and chosen not in sources and not are_unique(key)
+    if apart and not table.duplicated([sources[0], chosen]).any():
+        key = join_source(table[sources[0]], key)
     return ids(key, what).rename(chosen)
 
 
 def settle(readings: Sequence[Reading], listed: pd.Index | None) -> Reading:
     """Return the first of several readings if all give the same clusters, and ask if they do not."""
     first, *others = readings
-    if not others:
-        return first
-    partition = first.partition(listed)
+    partition = first.partition(listed) if others else pd.Series()
     for other in others:
         if not _are_equal(partition, another := other.partition(listed)):
             sizes = [
@@ -189,8 +173,10 @@ def pick_record(e: ColumnFacts, groups: Sequence[Any]) -> Any:
 
 def _pick_among(e: ColumnFacts, free: Sequence[Any], groups: Sequence[Any]) -> Any:
     """Return the column of records among some."""
-    if e.named.record is not None or len(free) < 2:
-        return e.named.record if e.named.record is not None else next(iter(free), None)
+    if e.named.record is not None:
+        return e.named.record
+    if len(free) < 2:
+        return next(iter(free), None)
     named, near = find_known(free, "record"), e.near
     fits = [c for c in free if near and c in near.keys and e.has_ids(c)]
     fits = fits or [c for c in free if near and e.has_ids(c)]
@@ -217,10 +203,8 @@ def _ask_of_records(e: ColumnFacts, pool: Sequence[Any], groups: Sequence[Any], 
     for x, y in pairwise(found):
         if not found[x].equals(found[y]):
             said = f"{e.what}: records are {x!r} or {y!r}, which both have ids of the other file"
-            ways = [
-                Remedy(f"if {a!r}", f"table.drop(columns={b!r})", f"--record {a}")
-                for a, b in ((x, y), (y, x))
-            ]
+            both = (x, y), (y, x)
+            ways = (Remedy(f"if {a!r}", f"table.drop(columns={b!r})", f"--record {a}") for a, b in both)
             more, pairs = _say_judging(e)
             raise DataError(said + more, *ways, *pairs)
 
@@ -305,9 +289,8 @@ def _read_bare(e: ColumnFacts, links: LinkReader, one: Any, other: Any) -> list[
     orders = [(one, other), (other, one)]
     for a, b in orders if said.links is None else ():
         if split_lists(e, b, a):
-            raise DataError(
-                f"{e.what}: cells of {b!r} list ids of records", Reading(table=e.table, ids=(a, b)).remedy
-            )
+            links_of = Reading(table=e.table, ids=(a, b)).remedy
+            raise DataError(f"{e.what}: cells of {b!r} list ids of records", links_of)
     # if neither column has known records, whoever looks these up says so
     for a, b in ([o for o in orders if e.has_ids(o[0])] or orders) if said.links is not True else ():
         heads = near is None or not near.whole or said.links is False or not e.has_ids(b)
@@ -320,11 +303,9 @@ def _read_bare(e: ColumnFacts, links: LinkReader, one: Any, other: Any) -> list[
     if not readings:
         repeats = min(e.table[c].duplicated(keep=False).mean() for c in (one, other))
         if said.links is None and 0 < repeats <= REPEATED:
-            raise DataError(
-                f"{e.what}: rows of {one!r} and {other!r} are links of two records, or records of which "
-                f"{repeats:.0%} are in two clusters: leave out a row of each, or give these clusters one id",
-                make_pairs_remedy(e.what),
-            )
+            either = f"{e.what}: rows of {one!r} and {other!r} are links of two records, or records of which"
+            either += f" {repeats:.0%} are in two clusters: leave out a row of each, or give these clusters"
+            raise DataError(f"{either} one id", make_pairs_remedy(e.what))
         return links.read(ColumnPair(one, other, "", True))
     one_list = LinkReader(replace(e, named=replace(said, one_list=True)))
     linked = one_list.read(ColumnPair(one, other, "", False))
@@ -356,9 +337,9 @@ def _may_link(e: ColumnFacts, one: Any, other: Any) -> bool:
 
 def _say_judging(e: ColumnFacts) -> tuple[str, list[Remedy]]:
     """Return what columns of scores or answers say of a table of records, with the remedy for pairs."""
-    judging = [c for c in e.usable if looks_like_answers(e.table[c])]
-    said = f"; {head(judging)} looks like scores or answers about pairs"
-    return (said, [make_pairs_remedy(e.what)]) if judging else ("", [])
+    if not (judging := [c for c in e.usable if looks_like_answers(e.table[c])]):
+        return "", []
+    return f"; {head(judging)} looks like scores or answers about pairs", [make_pairs_remedy(e.what)]
 
 
 def explain_columns(e: ColumnFacts) -> DataError:

@@ -7,7 +7,7 @@ thresholds together cost about as much as one sort of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,18 +70,6 @@ class Edges:
         several = len(find_known(reading.table.columns, "score")) > 1
         return cls(listed, at[left], at[right], scores, unsure and several)
 
-    def refuse_unsure(self, values: Sequence[float]) -> None:
-        """Refuse thresholds in [0, 1] that may be of a probability or of a weight."""
-        if self.unsure and len(values) and all(0 <= value <= 1 for value in values):
-            said = f"thresholds such as {head(list(values))} may be of a probability or of a weight"
-            raise DataError(
-                f"{said}, which the edges have both",
-                *(
-                    Remedy("say which", f"score={name!r}", f"--score {name}")
-                    for name in ("match_probability", "match_weight")
-                ),
-            )
-
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values.
 
@@ -90,31 +78,30 @@ class Edges:
         if isinstance(at, str) or not isinstance(at, Iterable):
             distinct = np.unique(self.score)
             if len(distinct) == 1:
-                said = f"all {len(self.score):,} scores are {head(distinct)}"
-                raise DataError(f"{said}, which is one clustering and no curve")
+                said = f"all {len(self.score):,} scores are {head(distinct)}, which is one clustering"
+                raise DataError(f"{said} and no curve")
             chosen = spread_thresholds(distinct, at)
             lower = distinct[np.maximum(np.searchsorted(distinct, chosen) - 1, 0)]
             return np.array([shorten_down(x, below) for x, below in zip(chosen, lower, strict=True)])
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
-        self.refuse_unsure(values)
         if not values:
             raise DataError("no threshold is given: name some, or their number, such as at=50")
+        if self.unsure and all(0 <= value <= 1 for value in values):
+            both = "match_probability", "match_weight"
+            ways = (Remedy("say which", f"score={name!r}", f"--score {name}") for name in both)
+            said = f"thresholds such as {head(values)} may be of a probability or of a weight"
+            raise DataError(f"{said}, which the edges have both", *ways)
         # in the precision of the scores, where .9 is as large as a score of .9
         thresholds = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
         least, most = self.score.min(), self.score.max()
         outside, below = thresholds[(thresholds < 0) | (thresholds > 1)], thresholds[thresholds < least]
-        if least >= 0 and most <= 1 and len(outside):
-            raise DataError(
-                f"all scores lie between 0 and 1, as probabilities do, and {len(outside)} of "
-                f"{len(thresholds)} thresholds do not, such as {head(outside)}: give probabilities as "
-                "thresholds, or name the column of weights as score"
-            )
-        if len(below):
-            raise DataError(
-                f"{len(below)} of {len(thresholds)} thresholds, such as {head(below)}, are below the least "
-                f"score, {least:g}: the file has no edge below it, so that what such a threshold would link "
-                f"is not known; begin at {least:g}, or keep more edges"
-            )
+        if least >= 0 and most <= 1:
+            said = "all scores lie between 0 and 1, as probabilities do, and {n} thresholds do not, such as"
+            weights = ": give probabilities as thresholds, or name the column of weights as score"
+            refuse_cases(outside, said, weights, of=len(thresholds))
+        said = "{n} thresholds are below the least score, as the file has no edge there, such as"
+        begin = f": what it would link is not known; begin at {least:g}, or keep more edges"
+        refuse_cases(below, said, begin, of=len(thresholds))
         if (thresholds > most).all():
             raise DataError(f"no edge has a score of {head(thresholds)} or more: the greatest is {most:g}")
         return thresholds
@@ -218,16 +205,12 @@ class _Forest:
         root[component[::-1]] = roots[::-1]
         old = self.size[roots]
         new = np.bincount(component, weights=old, minlength=components).astype(np.int64)
-        self._count(old, -1)
-        self._count(new, 1)
-        self.size[root] = new
-        self.parent[roots] = root[component]
+        for sizes, sign in ((old, -1), (new, 1)):
+            for size, times in zip(*(x.tolist() for x in np.unique(sizes, return_counts=True)), strict=True):
+                self.histogram[size] = self.histogram.get(size, 0) + sign * times
+        self.size[root], self.parent[roots] = new, root[component]
         # whatever was touched points to its root, so that paths stay short
         self.parent[left], self.parent[right] = self.parent[one], self.parent[other]
-
-    def _count(self, sizes: IntArray, sign: int) -> None:
-        for size, times in zip(*(x.tolist() for x in np.unique(sizes, return_counts=True)), strict=True):
-            self.histogram[size] = self.histogram.get(size, 0) + sign * times
 
     def known(self) -> KnownTotals:
         """Return how many clusters have each size."""

@@ -37,6 +37,12 @@ def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray,
     return least, most
 
 
+def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
+    of_value, values = pd.factorize(x)
+    pairs = pd.unique(codes * len(values) + of_value)
+    return np.bincount(pairs // len(values), minlength=groups).astype(float)
+
+
 def _drop_missing(codes: IntArray, x: Any) -> tuple[IntArray, Any]:
     """Return the group and the value of the records that have a value."""
     known = ~pd.isna(x)
@@ -49,12 +55,6 @@ def _find_varying(codes: IntArray, x: Any) -> IntArray:
     codes, x = _drop_missing(codes, x)
     last[codes] = x
     return np.asarray(codes[x != last[codes]])
-
-
-def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    of_value, values = pd.factorize(x)
-    pairs = pd.unique(codes * len(values) + of_value)
-    return np.bincount(pairs // len(values), minlength=groups).astype(float)
 
 
 AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
@@ -82,8 +82,8 @@ class Feature:
         if self.name == SIZE:
             raise DataError(f"{SIZE!r} is the number of records of an entity: give the feature another name")
         if not callable(self.how) and self.aggregate not in AGGREGATES:
-            known = f"{', '.join(AGGREGATES)}, and of values that are there {KNOWN}sum and so on"
-            raise DataError(f"the feature {self.name!r} is no {self.how!r}: aggregates are {known}")
+            said = f"the feature {self.name!r} is no {self.how!r}: aggregates are {', '.join(AGGREGATES)}"
+            raise DataError(f"{said}, and of values that are there {KNOWN}sum and so on")
 
     @property
     def aggregate(self) -> str:
@@ -92,19 +92,20 @@ class Feature:
 
     def settle_missing(self, missing: int, records: int, such: str = "") -> list[Sentence]:
         """Return a sentence about missing values, if there are any, or refuse those that `how` needs."""
+        if not missing:
+            return []
         said = f"attribute {self.column!r} is missing for {missing:,} of {records:,} records"
-        if missing and not str(self.how).startswith(KNOWN):
+        if not str(self.how).startswith(KNOWN):
             other = f"fill it in, or aggregate the values that are there, as by {KNOWN}sum"
             raise DataError(f"{said}{such}: {other}")
-        about = f"{self.name!r} is the {self.aggregate} of the values that are there"
-        return [Sentence(f"{said}, and {about}.", Grade.NOTE)] if missing else []
+        said += f", and {self.name!r} is the {self.aggregate} of the values that are there."
+        return [Sentence(said, Grade.NOTE)]
 
     def refuse(self, what: str) -> DataError:
         """Return the error of values that are no numbers."""
-        return DataError(
-            f"{what}: {self.name!r} needs finite numbers below 2**53. Make numbers of dates and times, such "
-            "as their year, subtract one number from all large ones, or count different values by 'distinct'"
-        )
+        said = f"{what}: {self.name!r} needs finite numbers below 2**53. Make numbers of dates and times"
+        other = "subtract one number from all large ones, or count different values by 'distinct'"
+        return DataError(f"{said}, such as their year, {other}")
 
     @classmethod
     def parse(cls, text: str) -> Feature:
@@ -151,15 +152,18 @@ class Attributes:
         if table is None and not columns:
             return nothing
         if table is None:
-            raise DataError(
-                f"no table has the columns {head([*columns])}",
-                Remedy("name it", "attributes=table", "--attributes TABLE"),
-            )
+            name_it = Remedy("name it", "attributes=table", "--attributes TABLE")
+            raise DataError(f"no table has the columns {head([*columns])}", name_it)
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*columns], list(frame.columns), "the table of attributes")
         key = find_record(frame, Near({records.name: records}), "the table of attributes")
-        at = _locate(ids(frame[key], "records of the attributes"), records)
-        notes = list[Sentence]()
+        listed, notes = ids(frame[key], "records of the attributes"), list[Sentence]()
+        at: Any = slice(None)
+        if not listed.equals(records):
+            refuse_cases(listed[listed.duplicated()], "{n} rows of the attributes repeat a record, such as")
+            at = locate_all(listed, records)
+            said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"
+            refuse_cases(records[at < 0], said, ": the table must list every record")
         for feature in features:
             missing = records[frame[feature.column].isna().to_numpy()[at]]
             notes += feature.settle_missing(len(missing), len(records), f", such as {head(missing)}")
@@ -171,11 +175,6 @@ class Attributes:
         refuse_cases(records[frame[by].isna().to_numpy()[at]], said, ": fill it in")
         domain, names = pd.factorize(frame[by].iloc[at].astype(str), sort=True)
         return replace(attributes, domain=domain, domains=tuple(names))
-
-    def take(self, at: IntArray) -> Attributes:
-        """Return the attributes of the records at some positions."""
-        values = {name: column[at] for name, column in self.values.items()}
-        return replace(self, values=values, domain=self.domain[at])
 
     def rows(self, codes: IntArray, groups: int) -> pd.DataFrame:
         """Return the features of groups of records, (groups,), from the group of each record, (N,)."""
@@ -192,10 +191,9 @@ class Attributes:
 
     def shares(self, codes: IntArray, groups: int) -> dict[str, FloatArray]:
         """Return the share of the records of each group that a domain has, (groups,), by domain."""
-        size = np.bincount(codes, minlength=groups)
-        inside = (codes[self.domain == i] for i in range(len(self.domains)))
-        parts = (np.bincount(part, minlength=groups) / size for part in inside)
-        return dict(zip(self.domains, parts, strict=True))
+        size, inside = np.bincount(codes, minlength=groups), self.domain
+        counts = (np.bincount(codes[inside == i], minlength=groups) for i in range(len(self.domains)))
+        return {name: count / size for name, count in zip(self.domains, counts, strict=True)}
 
     def varies(self, codes: IntArray) -> dict[str, bool]:
         """Return whether attributes differ inside a group of records, by feature, from groups, (N,)."""
@@ -209,11 +207,10 @@ class Attributes:
         for feature in (f for f in self.features if several and not varies.get(f.name, True)):
             differing = np.unique(_find_varying(entities, self.values[feature.name]))
             if len(differing):
-                raise DataError(
-                    f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
-                    f"{len(differing):,} labelled entities, as if the matcher wrote it (a golden record). "
-                    "Use the column as the source wrote it; if this is it, aggregate it by your own function"
-                )
+                said = f"{feature.column!r} is the same in all records of each predicted cluster, but not in"
+                said += f" {len(differing):,} labelled entities, as if the matcher wrote it (a golden record)"
+                own = "if this is it, aggregate it by your own function"
+                raise DataError(f"{said}. Use the column as the source wrote it; {own}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,7 +246,9 @@ class Featured:
             raise DataError(said, remedies.LEAVE_OUT)
         entity, _ = pd.factorize(labels.codes[look_up(labels.records, records, "labels")])
         of_cluster = prediction.codes, len(prediction.clusters)
-        labelled, of_entity = table.take(at), (entity, int(entity.max()) + 1)
+        values = {name: column[at] for name, column in table.values.items()}
+        labelled = replace(table, values=values, domain=table.domain[at])
+        of_entity = entity, int(entity.max()) + 1
         labelled.refuse_written_by_matcher(entity, prediction.sizes, table.varies(prediction.codes))
         return cls(
             table.rows(*of_cluster),
@@ -274,18 +273,6 @@ def locate_pieces(units: Units, records: pd.Index, *codes: IntArray) -> list[Int
     place = np.zeros(len(units.n), dtype=np.int64)
     place[units.piece_of] = look_up(records, units.piece_of.index, "labels")
     return [of_record[place] for of_record in codes]
-
-
-def _locate(listed: pd.Index, records: pd.Index) -> Any:
-    """Return the row of each record, refusing records with several rows or none."""
-    if listed.equals(records):
-        return slice(None)
-    if not listed.is_unique:
-        refuse_cases(listed[listed.duplicated()], "{n} rows of the attributes repeat a record, such as")
-    position = locate_all(listed, records)
-    said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"
-    refuse_cases(records[position < 0], said, ": the table must list every record")
-    return position
 
 
 def take_values(column: pd.Series, feature: Feature, at: Any = slice(None)) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,10 +46,8 @@ class Variable:
 
         `listed`: ids of some units, which say which column of a table has ids.
         """
-        what = name or "group"
         if isinstance(groups, pd.Series):
             keys, column = groups.index, groups
-            what = name or str(groups.name or "group")
         elif isinstance(groups, Mapping):
             keys, column = pd.Index(list(groups)), pd.Series(list(groups.values()))
         else:
@@ -60,31 +58,27 @@ class Variable:
                 raise DataError(f"the table of groups has {columns}, instead of 2", remedies.COLUMNS)
             key = find_record(frame, None if listed is None else Near({None: listed}), "the table of groups")
             keys, column = pd.Index(frame[key]), frame.drop(columns=key).iloc[:, 0]
-            what = name or str(column.name)
+        what = name or ("group" if column.name in (None, "") else str(column.name))
         valued = column.notna().to_numpy()
         keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")
         codes, values = pd.factorize(discrete(column[valued], what), sort=True)
         if keys.is_unique:  # which is known sooner than that no id has two values
             return cls(what, keys, np.asarray(codes), pd.Index(values))
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
-        again = table["key"].duplicated(keep=False)
-        if again.any():
-            twice = pd.Index(table["key"][again].unique())
-            shown = table[table["key"] == twice[0]]["code"]
-            raise DataError(
-                f"{len(twice):,} {of.value} have several values of {what!r}, such as {head(twice[:1])} with "
-                f"{head(values[shown])}: a variable has one value for each of the {of.value}"
-                + ("; if records of one entity differ, it is a variable of records" * (of is Of.ENTITIES))
-            )
+        if len(twice := table["key"][table["key"].duplicated()].unique()):
+            shown = values[table["code"][table["key"] == twice[0]]]
+            said = f"{len(twice):,} {of.value} have several values of {what!r}, such as {head(twice[:1])}"
+            said += f" with {head(shown)}: a variable has one value for each of the {of.value}"
+            of_records = "; if records of one entity differ, it is a variable of records"
+            raise DataError(said + of_records * (of is Of.ENTITIES))
         return cls(what, pd.Index(table["key"]), table["code"].to_numpy(), pd.Index(values))
 
     def codes_of(self, listed: pd.Index, among: str) -> IntArray:
         """Return the value of each listed id."""
         same_kind(self.keys, listed, among, f"ids of {self.name!r}")
         position = self.keys.get_indexer(listed)
-        remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"
-        refuse_cases(listed[position < 0], said, remedy)
+        refuse_cases(listed[position < 0], said, ": write one of their own, such as 'unknown'")
         return np.asarray(self.codes[position])
 
 
@@ -96,10 +90,8 @@ def discrete(column: pd.Series, what: str) -> pd.Series:
     if types.is_bool_dtype(column) or not (types.is_float_dtype(column) or types.is_integer_dtype(column)):
         return column.astype(str)
     if (column % 1 != 0).any():
-        raise DataError(
-            f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
-            "classes of them first, as with pandas.cut"
-        )
+        said = f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}"
+        raise DataError(f"{said}: make classes of them first, as with pandas.cut")
     return column.astype("int64")
 
 
@@ -108,10 +100,8 @@ def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series 
     pieces = len(units.n)
     if of is Of.ENTITIES:
         if not units.by_entity or (np.diff(units.unit)[np.diff(units.group) > 0] == 0).any():
-            raise DataError(
-                f"{variable.name!r} is a variable of entities, but units are blocks or predicted clusters: "
-                "give its value for records"
-            )
+            said = f"{variable.name!r} is a variable of entities, but units are blocks or predicted clusters"
+            raise DataError(f"{said}: give its value for records")
         assert units.ids is not None  # labelled entities have ids
         codes = variable.codes_of(units.ids, f"{len(units):,} labelled entities")[units.unit]
         place, count = np.arange(pieces), units.n
@@ -122,107 +112,77 @@ def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series 
         codes = variable.codes_of(records, f"{len(records):,} labelled records")
         place, count = piece_of.to_numpy(), np.ones(len(records))
     if (number := len(np.unique(codes))) > MOST:
-        raise DataError(
-            f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a "
-            "domain needs draws of its own; join values to classes"
-        )
+        said = f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}"
+        raise DataError(f"{said}: a domain needs draws of its own; join values to classes")
     counted = np.bincount(codes * pieces + place, count, len(variable.values) * pieces)
     return counted.reshape(len(variable.values), pieces)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedClusters:
-    """The records of each group in each predicted cluster, (t,), or in each of `count` equal clusters.
+    """The records of each group in each predicted cluster, (t,), of m records.
 
-    `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
+    `m` (clusters,); `place` (p,): predicted cluster of each piece.
     """
 
     cluster: IntArray
     group: IntArray
     n: FloatArray
     m: FloatArray
-    count: FloatArray
     place: IntArray
 
     @classmethod
     def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> GroupedClusters:
         """Count records, each of which has a predicted cluster and a group."""
         key, n = np.unique(cluster * groups + group, return_counts=True)
-        m = np.bincount(cluster).astype(float)
-        return cls(key // groups, key % groups, n.astype(float), m, np.ones(len(m)), place)
+        return cls(key // groups, key % groups, n.astype(float), np.bincount(cluster).astype(float), place)
 
-    def inside(self, member: BoolArray) -> FloatArray:
+    def _count_inside(self, member: BoolArray) -> FloatArray:
         """Return the records of each predicted cluster whose group is a member, (clusters,)."""
         some = member[self.group]
         return np.bincount(self.cluster[some], self.n[some], len(self.m))
 
     def in_clusters(self, member: BoolArray) -> FloatArray:
         """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
-        return self.inside(member)[self.place]
+        return self._count_inside(member)[self.place]
 
     def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return sizes m of all clusters, or of their members if INSIDE, and records of members in each."""
-        inside = self.inside(member)
+        inside = self._count_inside(member)
         some = inside > 0
-        m = self.m if links is Links.SHARED else inside
-        return m[some], (inside * self.count)[some]
-
-    def take(self, piece: IntArray) -> GroupedClusters:
-        """Take the pieces at these positions."""
-        return replace(self, place=self.place[piece])
+        return (self.m if links is Links.SHARED else inside)[some], inside[some]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PooledGroups:
-    """The records of each group in the predicted clusters that a scan touches, and the sizes of all others.
+class PooledGroups(GroupedClusters):
+    """Those of the predicted clusters that a scan touches, and how many clusters there are of each kind.
 
-    `touched`: of the clusters of pieces; `group`, `m`, `n`, `count` (r,): number of clusters of m records, n
-    of which have the group; `sizes`: all predicted clusters by size.
+    `pooled` (r, 4): groups, m, n, and the number of clusters of m records, n of which have the group;
+    `sizes` (s,) each: sizes of all predicted clusters, rising, and their numbers.
     """
 
-    touched: GroupedClusters
-    group: IntArray
-    m: FloatArray
-    n: FloatArray
-    count: FloatArray
-    sizes: SizeHistogram
-
-    def in_clusters(self, member: BoolArray) -> FloatArray:
-        """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
-        return self.touched.in_clusters(member)
+    pooled: FloatArray
+    sizes: tuple[FloatArray, FloatArray]
 
     def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return as `GroupedClusters.known`, with several entries for one size or cluster."""
-        some = member[self.group]
+        group, m, n, count = self.pooled.T
+        some = member[group.astype(np.int64)]
         if links is Links.SHARED:  # linear in the records of each group
-            return self.m[some], (self.n * self.count)[some]
-        size, clusters = self.sizes.size, self.sizes.count
+            return m[some], (n * count)[some]
+        size, clusters = self.sizes
         if member.sum() == 1:
-            inside, count = self.n[some], self.count[some]
+            inside, count = n[some], count[some]
         elif (~member).sum() <= 1:  # all records less those of one group
-            m, left, k = self.m[~some], (self.m - self.n)[~some], self.count[~some]
+            m, left, k = m[~some], (m - n)[~some], count[~some]
             without = clusters - np.bincount(np.searchsorted(size, m), k, len(size))
             inside, count = np.concatenate([left, size]), np.concatenate([k, without])
         else:
-            raise NotIdentified(
-                f"a scan counts links inside one group, or all but one, and not inside {int(member.sum())} "
-                "together: scan a column in which these have one value, or read the prediction into memory"
-            )
+            said = f"a scan counts links inside one group, or all but one, and not inside {int(member.sum())}"
+            other = "scan a column in which these have one value, or read the prediction into memory"
+            raise NotIdentified(f"{said} together: {other}")
         some = inside * count > 0
         return inside[some], (inside * count)[some]
-
-    def take(self, piece: IntArray) -> PooledGroups:
-        """Take the pieces at these positions."""
-        return replace(self, touched=self.touched.take(piece))
-
-
-class SizeHistogram(Protocol):
-    """All predicted clusters: each size in increasing order, (s,), and how many clusters have it."""
-
-    @property
-    def size(self) -> FloatArray: ...
-    @property
-    def count(self) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,12 +196,13 @@ class Grouping:
     variable: str
     values: pd.Index
     counted: FloatArray
-    predicted: GroupedClusters | PooledGroups | None = None
+    predicted: GroupedClusters | None = None
     unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
         """Take the pieces at these positions."""
-        predicted = None if self.predicted is None else self.predicted.take(piece)
+        at = self.predicted
+        predicted = None if at is None else replace(at, place=at.place[piece])
         return replace(self, counted=self.counted[:, piece], predicted=predicted)
 
     def isolated(self, cluster: IntArray) -> Grouping:
@@ -252,7 +213,7 @@ class Grouping:
         place = np.unique(cluster, return_inverse=True)[1]
         n = self.counted[group, piece]
         m = np.bincount(place[piece], n)
-        return replace(self, predicted=GroupedClusters(place[piece], group, n, m, np.ones(len(m)), place))
+        return replace(self, predicted=GroupedClusters(place[piece], group, n, m, place))
 
     @property
     def everyone(self) -> bool:
@@ -276,17 +237,13 @@ class Grouping:
         """Return the records of a domain in each piece, (p,)."""
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _count_all_records(self) -> GroupedClusters | PooledGroups:
+    def _count_all_records(self) -> GroupedClusters:
         what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
-            raise NotIdentified(
-                f"{what} the value of each record, and {self.unknown:,} of the prediction have none: write "
-                "one there, such as 'unknown'"
-            )
+            none = f"{self.unknown:,} of the prediction have none: write one there, such as 'unknown'"
+            raise NotIdentified(f"{what} the value of each record, and {none}")
         if self.predicted is None:
-            raise NotIdentified(
-                f"{what} the prediction and the value of each of its records: pass prediction=..."
-            )
+            raise NotIdentified(f"{what} the prediction and each record's value: pass prediction=...")
         return self.predicted
 
     def cluster_sizes(self, domain: Domain, units: Pieces) -> FloatArray:

@@ -78,11 +78,9 @@ def ids(values: Any, what: str, *, any_id: bool = False) -> pd.Index:
     if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
         index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
     if missing := int(np.count_nonzero(index.isna())):
+        said = f"{what}: {missing:,} of {len(index):,} are missing, the first in row"
         first = int(np.argmax(index.isna())) + 1
-        raise DataError(
-            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
-            "fill them in, or leave these rows out"
-        )
+        raise DataError(f"{said} {first:,} of the data: fill them in, or leave these rows out")
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(index.categories[index.codes])
     if is_whole_decimal(index):
@@ -113,9 +111,7 @@ def _describe_other_kind(index: pd.Index) -> str:
     """Return what ids are that are neither strings nor integers, with the remedy if there is one."""
     if (known := kind(index)) == "floating":
         if large := int((np.abs(index.to_numpy(dtype=float)) >= EXACT).sum()):
-            return (
-                f"floating: {large:,} of them have lost digits; write them again as text where they come from"
-            )
+            return f"floating: {large:,} of them have lost digits; {WRITE_AGAIN}"
         return "floating: make integers or text of them (with pandas, ids.astype('Int64'))"
     types = {type(id).__name__ for id in index} if known == "mixed" else set()
     if types == {"tuple"}:
@@ -169,6 +165,7 @@ def find_nulls(sizes: Mapping[Any, int]) -> dict[Any, int]:
     return {id: size for id, size in sizes.items() if size > 1 and id not in ordinary}
 
 
+WRITE_AGAIN = "write them again as text where they come from"
 CHANCE_BITS = 12
 """Bits of numbers that are 0 by chance once in 4,096 files."""
 EXAMINED = 64
@@ -190,10 +187,9 @@ def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None
         other = pd.factorize(attributes[column])[0]
         same = len(np.unique(other)) == len(np.unique(codes)) < len(codes) and not (other < 0).any()
         numbers = pd.to_numeric(attributes[column], errors="coerce").to_numpy()
-        pairs = pd.DataFrame({"one": codes, "other": other})
-        if (same and len(pairs.drop_duplicates()) == len(np.unique(codes))) or (
-            size.max() > 1 and np.array_equal(numbers, size)
-        ):
+        pairs = pd.DataFrame({"one": codes, "other": other}).drop_duplicates()
+        is_size = size.max() > 1 and np.array_equal(numbers, size)
+        if is_size or (same and len(pairs) == len(np.unique(codes))):
             told.append(column)
     return [c for c in attributes.columns if c in told]
 
@@ -214,12 +210,8 @@ def refuse_lost_digits(distinct: pd.Index, what: str) -> None:
     some = [int(x) for x in large[:EXAMINED]]
     spare = sum(x.bit_length() - EXACT.bit_length() + 1 for x in some)
     if some and spare >= CHANCE_BITS and all(int(float(x)) == x for x in some):
-        said = (
-            f"{what}: {{n}} of {len(numbers):,} numbers have lost digits, as floats do from 2**53 on, such as"
-        )
-        refuse_cases(
-            pd.Index(large), said, ": write them again as text where they come from", remedies.ANY_ID
-        )
+        said = f"{what}: {{n}} of {len(numbers):,} numbers have lost digits, as floats do from 2**53 on"
+        refuse_cases(large, f"{said}, such as", f": {WRITE_AGAIN}", remedies.ANY_ID)
 
 
 def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None) -> None:
@@ -231,9 +223,9 @@ def refuse_blanks(distinct: pd.Index, what: str, records: pd.Index | None = None
     if trimmed.any():
         twice = distinct[pd.Index(bare.to_pandas()).duplicated(keep=False) & trimmed]
         twice = twice if records is None else twice[~twice.isin(records)]
-        remove = Remedy("remove them", "ids.str.strip()", "--strip")
+        strip = Remedy("remove them", "ids.str.strip()", "--strip")
         said = f"{what}: {{n}} of {len(distinct):,} are there without the blanks at their ends too, such as"
-        refuse_cases(twice, said, "", remove, remedies.ANY_ID)
+        refuse_cases(twice, said, "", strip, remedies.ANY_ID)
 
 
 def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index, what: str) -> None:
@@ -246,13 +238,10 @@ def refuse_word_for_none(clusters: pd.Index, sizes: IntArray, records: pd.Index,
         return
     digits = np.asarray(pc.match_substring_regex(texts, "[0-9]"))
     if digits.sum() == len(digits) - 1 and word not in records:
-        alone = f"clusters.mask(clusters == {word!r}, records)"
-        raise DataError(
-            f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a number: is "
-            "it a word for records without a match?",
-            Remedy("give each of these records a cluster of its own", alone, f"--alone {word}"),
-            remedies.ANY_ID,
-        )
+        mask = f"clusters.mask(clusters == {word!r}, records)"
+        alone = Remedy("give each of these records a cluster of its own", mask, f"--alone {word}")
+        said = f"{what}: {word!r} has {int(sizes[largest]):,} records, and is the only one without a number"
+        raise DataError(f"{said}: is it a word for records without a match?", alone, remedies.ANY_ID)
 
 
 CHUNK = 2**15
@@ -268,10 +257,8 @@ def same_kind(
     """Refuse ids of different types, none of which could match: ids, or their type, None if unknown."""
     one, two = (kind(x) if isinstance(x, pd.Index) and len(x) else x for x in (first, other))
     if isinstance(one, str) and isinstance(two, str) and one != two:
-        raise DataError(
-            f"{ids} are of type {one}, those of the {what} of type {two}: none could match; make text of "
-            "both, ids.astype(str)"
-        )
+        said = f"{ids} are of type {one}, those of the {what} of type {two}: none could match"
+        raise DataError(f"{said}; make text of both, ids.astype(str)")
 
 
 def unite_ids(first: pd.Index, second: pd.Index) -> pd.Index:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,12 @@ HEAD, FIRST = 1000, 10_000
 """Rows that may refute what a column has, and that all of its values differ, before all rows are asked."""
 WORDS = 6
 """Words up to which a column beside links may have answers."""
-FEW_ROWS = 5
-"""Rows from which numbers 1, 2, 3 and so on count them."""
+FEW_ROWS, FEW = 5, 20
+"""Rows from which numbers 1, 2, 3 and so on count them, and from which shares of them count."""
+PARTS = re.compile(r"[\s,;|]+")
+"""What separates ids that one cell lists."""
+Deciding = tuple[Any, float | None, BoolArray | None]
+"""The column that decides, None if each row is a link, with the threshold of scores or the rows that are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +77,13 @@ class ColumnFacts:
 
     def numbers(self, column: Any) -> pd.Series | None:
         """Return a column as numbers, None if it has others; a few rows refute most columns."""
-
-        def read(x: pd.Series) -> pd.Series | None:
-            return None if read_numbers(x.head(HEAD)) is None else read_numbers(x)
-
-        numbers: pd.Series | None = self._once("numbers", column, read)
+        few = self._once("first numbers", column, lambda x: read_numbers(x.head(HEAD)))
+        numbers: pd.Series | None = None if few is None else self._once("numbers", column, read_numbers)
         return numbers
 
     def has_decimals(self, column: Any) -> bool:
         """Return whether a column has numbers of which some are not whole."""
-        numbers = self.numbers(column)
-        if numbers is None:
+        if (numbers := self.numbers(column)) is None:
             return False
         # of a column of whole numbers with gaps pandas makes floats
         floats = pd.api.types.is_float_dtype(self.table[column]) and not numbers.isna().any()
@@ -95,8 +95,7 @@ class ColumnFacts:
         ends = (str(rows), str(rows - 1), f"{rows}.0", f"{rows - 1}.0")
         if rows < FEW_ROWS or (in_order and str(x.iloc[-1]) not in ends) or not self.is_unique(column):
             return False
-        numbers = self.numbers(column)
-        if numbers is None:
+        if (numbers := self.numbers(column)) is None:
             return False
         counted = numbers.to_numpy() if in_order else np.sort(numbers.to_numpy())
         return counted[0] in (0, 1) and bool((counted - counted[0] == np.arange(rows)).all())
@@ -117,14 +116,12 @@ class ColumnFacts:
 
     def has_ids(self, column: Any) -> bool:
         """Return whether a column has ids of the other file: half of them, or half of its own."""
-        near = self.near
-        if near is None:
+        if (near := self.near) is None:
             return True
         ids = [near.keys[column]] if column in near.keys else [*near.keys.values(), *near.parts[1:]]
         # ids of another type say nothing here, and are refused later
-        return any(
-            len(x) > 0 and self._kind(column) == kind(x) and self._share(column, x) >= HALF for x in ids
-        )
+        same = (x for x in ids if len(x) and self._kind(column) == kind(x))
+        return any(self._share(column, x) >= HALF for x in same)
 
     def _kind(self, column: Any) -> str:
         return kind(self.distinct(column))
@@ -150,11 +147,10 @@ class ColumnFacts:
         if self.named.cluster is not None:
             return [self.named.cluster]
         known = self.known(self.groups)
-        rivals = [c for c in self.usable if c not in known and RIVAL.fullmatch(plain(c))]
-        of_clusters = known and self.groups == "cluster"
-        return known + [
-            c for c in rivals if of_clusters and not self.is_unique(c) and not self.is_constant(c)
-        ]
+        if not known or self.groups != "cluster":
+            return known
+        rivals = (c for c in self.usable if c not in known and RIVAL.fullmatch(plain(c)))
+        return known + [c for c in rivals if not self.is_unique(c) and not self.is_constant(c)]
 
     def find(self, column: Any, group: Any, ids: pd.Index) -> pd.Index:
         """Return the group, or the row if `group` is None, in which a unique column has each id."""
@@ -166,14 +162,6 @@ class ColumnFacts:
 def plain_word(word: Any) -> str:
     """Return a word of a cell in small letters and digits alone, a sign as it is; 1.0 is 1."""
     return plain(str(word).removesuffix(".0")) or str(word)
-
-
-FEW = 20
-"""Rows from which shares of them count."""
-PARTS = re.compile(r"[\s,;|]+")
-"""What separates ids that one cell lists."""
-Deciding = tuple[Any, float | None, BoolArray | None]
-"""The column that decides, None if each row is a link, with the threshold of scores or the rows that are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,10 +199,9 @@ class LinkReader:
         shared = [p for p in full if p.stem in names]
         known = [p for p in full if p.stem in ("", *NAMES["record"])]
         # many are written by matchers, of which others are looked at only if those of known names have no ids
-        for some in (shared, known, full) if near and near.whole else ():
-            if fits := [p for p in some if e.has_ids(p.left) and e.has_ids(p.right)]:
-                full = fits
-                break
+        listed = (shared, known, full) if near and near.whole else ()
+        fits = ([p for p in some if e.has_ids(p.left) and e.has_ids(p.right)] for some in listed)
+        full = next(filter(None, fits), full)
         full = [p for p in shared if p in full] or [p for p in known if p in full] or full
         if len(pairs) < 2 or not full or full[0] in [*shared, *known]:
             return full
@@ -225,14 +212,10 @@ class LinkReader:
 
     def _stack(self, pair: ColumnPair) -> pd.Series:
         """Return the ids of both ends, joined with their source, below each other."""
-
-        def stack(left: Any, right: Any) -> pd.Series:
-            both = [self.evidence.table[left], self.evidence.table[right]]
-            stacked: pd.Series = pd.concat(both, ignore_index=True).astype("str")
-            return stacked
-
-        key = stack(pair.left, pair.right)
-        return stack(*self.origin) + JOIN + key if self.origin else key
+        table, columns = self.evidence.table, (self.origin, (pair.left, pair.right))
+        both = (pd.concat([table[c] for c in x], ignore_index=True).astype("str") for x in columns if x)
+        stacked: pd.Series = reduce(lambda sources, ids: sources + JOIN + ids, both)
+        return stacked
 
     def read(self, pair: ColumnPair) -> list[Reading]:
         """Return the readings of a pair of columns as both ends."""
@@ -255,14 +238,10 @@ class LinkReader:
         elif not e.named.one_list and not (near and near.whole) and one.isin(other).any():
             if pair.of_two or (e.table[left] == e.table[right]).any():
                 said = f"{e.what}: {left!r} and {right!r} share ids, which are of one list, or of two tables"
-                raise DataError(
-                    f"{said} that both count from 0",
-                    Remedy("list all records if they are of one list", "records=ids", "--records FILE"),
-                    Remedy(
-                        "or, if they are of two tables, give the table of each id in a column, such as "
-                        "source_l and source_r"
-                    ),
-                )
+                listed = Remedy("list all records if they are of one list", "records=ids", "--records FILE")
+                in_column = "give the table of each id in a column, such as source_l and source_r"
+                two = Remedy(f"or, if they are of two tables, {in_column}")
+                raise DataError(f"{said} that both count from 0", listed, two)
         return readings
 
     def decide(self, left: Any, right: Any) -> list[Deciding]:
@@ -286,7 +265,11 @@ class LinkReader:
             if len(scores) != 1 or not e.has_decimals(scores[0]):
                 raise self._ask_for_scores(loose, rest, left, right)
         elif loose and not scores and not sure and not said.ends:
-            self._refuse_answers(find_known(rest, "answer"), left, right)
+            for column in (c for c in find_known(rest, "answer") if e.numbers(c) is None):
+                words = e.distinct(column)
+                other = [w for w in words if plain_word(w) not in frozenset.union(*PLAIN, *JUDGED)]
+                said_so = f"{e.what}: answers {column!r} must be 1 or 0, yes or no, not such as"
+                raise DataError(f"{said_so} {head(other or words)}", self._name(column, left, right))
             raise DataError(
                 f"{e.what}: is each row a link, or is {head([*loose, *answers])} a score or an answer?",
                 *(self._name(c, left, right) for c in [*loose, *answers][:2]),
@@ -294,27 +277,21 @@ class LinkReader:
             )
         if not scores:
             return [(c, None, e.answers(c)) for c in answers] or [(None, None, None)]
-        if threshold is not None and DISTANCE.fullmatch(plain(scores[0])):
-            said_so = f"{e.what}: {scores[0]!r} is a distance by its name, and scores are larger for likelier"
-            column = f"table.assign(score=-table[{scores[0]!r}])"
-            raise DataError(
-                f"{said_so} links", Remedy("take its negative", column, f"FILE:{left},{right},score@-X")
-            )
         if threshold is None:
             said_so = f"{e.what}: without a threshold, scores {scores[0]!r} of any size would be links"
             raise DataError(said_so, remedies.THRESHOLD)
+        if DISTANCE.fullmatch(plain(scores[0])):
+            said_so = f"{e.what}: {scores[0]!r} is a distance by its name, and scores are larger for likelier"
+            column, option = f"table.assign(score=-table[{scores[0]!r}])", f"FILE:{left},{right},score@-X"
+            raise DataError(f"{said_so} links", Remedy("take its negative", column, option))
         return [(scores[0], threshold, None)] if threshold == SWEEP else self._cut(scores, answers, threshold)
 
     def _find_answers(self, rest: Sequence[Any], known: Sequence[Any], scores: Sequence[Any]) -> list[Any]:
         """Return the columns with answers: words for yes and no by a known name, or words of judgement."""
-        e = self.evidence
-
-        def judges(column: Any) -> bool:
-            by_name = column in (*known, *find_known([column], "answer"))
-            return e.answers(column, *([] if by_name else [JUDGED])) is not None
-
-        found = [c for c in rest if c not in scores and judges(c)]
-        return [c for c in found if c in known or len(e.words(c)) > 1 or find_known([c], "answer")]
+        e, named = self.evidence, find_known(rest, "answer")
+        families = {c: () if c in known or c in named else (JUDGED,) for c in rest if c not in scores}
+        found = [c for c, words in families.items() if e.answers(c, *words) is not None]
+        return [c for c in found if c in known or len(e.words(c)) > 1 or c in named]
 
     def _could_judge(self, column: Any) -> bool:
         """Return whether a column could say which rows are links: numbers that are no key, or few words."""
@@ -343,28 +320,17 @@ class LinkReader:
         both = ((c, e.answers(c)) for c in answers if c not in scores)
         return found + [(c, None, linked & yes) for c, yes in both if yes is not None]
 
-    # Questions
-
     def _ask_for_scores(self, loose: Sequence[Any], rest: Sequence[Any], left: Any, right: Any) -> DataError:
         """Return the error for a threshold without a column of scores."""
         e = self.evidence
         if e.named.threshold == SWEEP:
             said = f"the table of the {e.what} has {head(e.usable, 20)}: it is not clear which has the scores"
             ways = [Remedy("say which", f"score={c!r}", f"FILE:{left},{right},{c}") for c in loose[:3]]
-            return DataError(said, *ways, *([] if ways else [remedies.SCORED]))
-        said = f"{e.what}: a threshold of {e.named.threshold:g} needs the column of scores; there is"
-        said += f" {head(rest, 20) or 'none'}"
-        ways = [self._name(c, left, right) for c in loose[:3]]
-        return DataError(said, *ways, *([] if ways else [remedies.SCORED]))
-
-    def _refuse_answers(self, columns: Iterable[Any], left: Any, right: Any) -> None:
-        """Refuse a column of answers that has other words than those for yes and no."""
-        for column in columns:
-            if self.evidence.numbers(column) is None:
-                words = self.evidence.distinct(column)
-                other = [w for w in words if plain_word(w) not in frozenset.union(*PLAIN, *JUDGED)]
-                said = f"{self.evidence.what}: answers {column!r} must be 1 or 0, yes or no, not such as"
-                raise DataError(f"{said} {head(other or words)}", self._name(column, left, right))
+        else:
+            said = f"{e.what}: a threshold of {e.named.threshold:g} needs the column of scores; there is"
+            said += f" {head(rest, 20) or 'none'}"
+            ways = [self._name(c, left, right) for c in loose[:3]]
+        return DataError(said, *(ways or [remedies.SCORED]))
 
     def _name(self, column: Any, left: Any, right: Any) -> Remedy:
         """Return how to say that a column decides which rows are links."""
@@ -372,8 +338,8 @@ class LinkReader:
         if e.answers(column) is not None:
             return Remedy("say which", f"score={column!r}", file)
         if e.numbers(column) is not None or not e.words(column):
-            said = "say which, with the least score of a link"
-            return Remedy(said, f"score={column!r}, threshold=x", f"{file}@X")
+            least = "say which, with the least score of a link"
+            return Remedy(least, f"score={column!r}, threshold=x", f"{file}@X")
         word = str(e.distinct(column)[0])
         chosen = f"table[table[{column!r}] == {word!r}][[{left!r}, {right!r}]]"
         return Remedy("say which word is a link", chosen, f"{file}={word}")

@@ -6,7 +6,7 @@ Mistaken input is refused: edges instead of memberships, swapped files, ids in a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -35,13 +35,6 @@ EXAMINED = 10_000
 """About the number of labelled records that are examined for edges, so that a check takes a moment."""
 
 
-def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
-    """Return the first entities, of `EXAMINED` records or somewhat more, and positions of their records."""
-    entities = int(np.searchsorted(np.cumsum(labels.sizes), EXAMINED)) + 1
-    rows = np.flatnonzero(labels.codes < entities)
-    return Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:entities]), rows
-
-
 def are_edges(
     group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray
 ) -> bool:
@@ -59,22 +52,21 @@ def are_edges(
     expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
     if surprising <= expected or hits < HITS * groups(known >= 0):
         return False
-    # groups named after a record by chance are about Poisson: P(x or more) <= exp(x - λ - x log(x/λ)) for λ <
-    # x
+    # groups named after a record by chance are about Poisson: P(x or more) <= exp(x - λ - x log(x/λ)), λ < x
     log_chance = surprising - expected - surprising * log(surprising / expected)
     enough = groups(elsewhere) > ELSEWHERE * hits or groups(nowhere) > NOWHERE * hits
     return bool(log_chance < log(CHANCE)) and enough
 
 
 def refuse_edges(
-    labels: Clustering,
-    cluster: IntArray,
-    named: IntArray,
-    entity_cluster: IntArray,
-    size: IntArray,
-    records: int,
+    labels: Clustering, cluster: IntArray, named: IntArray, entity_cluster: IntArray, size: IntArray, N: int
 ) -> None:
-    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows."""
+    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows.
+
+    `cluster`, `named` (n,): predicted cluster of each labelled record, and position in the labels of the
+    record that its cluster is called like; `entity_cluster` (E,): cluster of the record that an entity is
+    called like, -1 if there is none; `size`: of all N records by cluster.
+    """
     entity = labels.codes
     of_entity = position_in_labels(labels, labels.clusters)[entity]
     for what, remedy, namesake, group, known, namesake_known, sizes in (
@@ -84,14 +76,11 @@ def refuse_edges(
         namesake_group = np.append(group, -1)[namesake]  # a namesake of -1 finds the -1 that is appended
         rows = (cluster >= 0) & (namesake != np.arange(len(cluster)))
         evidence = group[rows], known[rows], namesake_group[rows], namesake_known[rows]
-        if rows.any() and are_edges(*evidence, sizes[known[rows]] / records):
+        if rows.any() and are_edges(*evidence, sizes[known[rows]] / N):
             hit = rows & (namesake_known == known) & (namesake_group != group)
-            raise DataError(
-                f"the rows of the {what} look like pairs of records, such as those of "
-                f"{head(labels.records[hit])}: their second ids are those of other records, which have other "
-                "rows or none",
-                remedy,
-            )
+            said = f"the rows of the {what} look like pairs of records, such as those of "
+            said += f"{head(labels.records[hit])}: their second ids are those of other records, which have "
+            raise DataError(f"{said}other rows or none", remedy)
 
 
 def position_in_labels(labels: Clustering, others: pd.Index) -> IntArray:
@@ -115,30 +104,6 @@ WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
 """Other ways to write ids, and the form that they share."""
 
 
-def describe_missing(
-    labels: Clustering,
-    missed: BoolArray,
-    *reasons: str,
-    ways: Sequence[Remedy] = (),
-    complete: bool = True,
-) -> DataError:
-    """Return the error for labelled records that are missing in a prediction, with their `reasons`."""
-    said = _count_missing(labels, missed)
-    if not complete:
-        return DataError("; ".join([said, UNPAIRED, *reasons]), *ways, remedies.LISTED, remedies.UNLINKED)
-    if missed.mean() < NEARLY_ALL:
-        return DataError("; ".join([said, *reasons]), *ways, remedies.MISSING)
-    question = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([said, *(reasons or [question])]), *ways)
-
-
-def _count_missing(labels: Clustering, missed: BoolArray) -> str:
-    """Return the number of labelled records that a prediction does not have, with examples, in words."""
-    records = labels.records[missed]
-    count = f"{len(records):,} of {len(missed):,} labelled records"
-    return f"{count} are not in the prediction, such as {head(records)}"
-
-
 def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
     """Return how most unmatched ids are written among `records`, with the remedy; "" if they are not."""
     if kind(unmatched) == kind(records) == "string":
@@ -156,34 +121,37 @@ def are_written_otherwise(ids: pd.Series, others: pd.Series) -> BoolArray:
     return np.any([*same, [re.fullmatch(ROUNDED, id) is not None for id in ids]], axis=0)
 
 
-def explain_missing(prediction: Clustering, labels: Clustering, missed: BoolArray) -> DataError:
-    """Return the error for labelled records that are missing in a prediction, with reasons that ids show."""
-    unmatched, records = labels.records[missed], prediction.records
-    if otherwise := written_otherwise(unmatched, records):
-        return DataError(f"{_count_missing(labels, missed)}; {otherwise}")
-    reasons = []
-    if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
-        reasons.append(
-            f"{number:,} of them are ids of its clusters: are its columns in the other order, or its rows "
-            "pairs of records?"
-        )
-    number = int(labels.clusters.isin(records).sum())
-    if 2 * len(unmatched) >= len(labels.records) and 2 * number >= len(labels.clusters):
-        reasons.append(
-            f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
-            "of the labels in the other order?"
-        )
-    ways = [remedies.ORDER] if reasons else []
-    if len(labels.records) > len(records):
-        reasons.append(
-            f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
-            "other's place?"
-        )
-    counted = pd.Index(range(len(records)))
-    is_index = records.equals(counted) or records.equals(counted.astype("str"))
-    if is_index and len(records) and 2 * len(unmatched) >= len(missed):
-        reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return describe_missing(labels, missed, *reasons, ways=ways, complete=prediction.complete)
+def explain_missing(labels: Clustering, missed: BoolArray, prediction: Clustering | None = None) -> DataError:
+    """Return the error for labelled records that are missing, with reasons that a prediction's ids show."""
+    unmatched, reasons, ways = labels.records[missed], list[str](), list[Remedy]()
+    said = f"{len(unmatched):,} of {len(missed):,} labelled records are not in the prediction, such as"
+    said += f" {head(unmatched)}"
+    if prediction is not None:
+        records = prediction.records
+        if otherwise := written_otherwise(unmatched, records):
+            return DataError(f"{said}; {otherwise}")
+        if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
+            named = f"{number:,} of them are ids of its clusters"
+            reasons.append(f"{named}: are its columns in the other order, or its rows pairs of records?")
+        number = int(labels.clusters.isin(records).sum())
+        if 2 * len(unmatched) >= len(missed) and 2 * number >= len(labels.clusters):
+            entities = f"{number:,} of {len(labels.clusters):,} entities are records of the prediction"
+            reasons.append(f"{entities}: are the columns of the labels in the other order?")
+        ways = [remedies.ORDER] if reasons else []
+        if len(missed) > len(records):
+            more = f"the labels hold more records than the prediction, which has {len(records):,}"
+            reasons.append(f"{more}: are they in each other's place?")
+        counted = pd.Index(range(len(records)))
+        is_index = records.equals(counted) or records.equals(counted.astype("str"))
+        if is_index and len(records) and 2 * len(unmatched) >= len(missed):
+            reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
+        if not prediction.complete:
+            said = "; ".join([said, UNPAIRED, *reasons])
+            return DataError(said, *ways, remedies.LISTED, remedies.UNLINKED)
+    if missed.mean() < NEARLY_ALL:
+        return DataError("; ".join([said, *reasons]), *ways, remedies.MISSING)
+    question = "are the files or their columns in each other's place, or ids written in another way?"
+    return DataError("; ".join([said, *(reasons or [question])]), *ways)
 
 
 def measure(
@@ -238,7 +206,10 @@ def measure(
 
 def _find_clusters(prediction: Clustering, labels: Clustering) -> IntArray:
     """Return the predicted cluster of each labelled record, (n,), -1 if missing, and refuse edges."""
-    shown, rows = first_entities(labels)
+    # the first entities, of `EXAMINED` records or somewhat more
+    examined = int(np.searchsorted(np.cumsum(labels.sizes), EXAMINED)) + 1
+    rows = np.flatnonzero(labels.codes < examined)
+    shown = Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:examined])
     entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
     # ids of entities are looked up too, since those of edges are records of the prediction
     position = look_up(prediction.records, unite_ids(labels.records, entities))
@@ -319,9 +290,8 @@ def need_policy(missing: Missing | str) -> Missing:
     """Return a policy for the records that one prediction is missing, and refuse all else."""
     policy = member(missing, Missing, "missing")
     if policy is Missing.COMMON:
-        raise DataError(
-            "the policy 'common' is for several predictions: choose error, omit, singleton or together"
-        )
+        others = "error, omit, singleton or together"
+        raise DataError(f"the policy 'common' is for several predictions: choose {others}")
     return policy
 
 
@@ -338,7 +308,7 @@ def assemble(
     missed = cluster < 0
     unmatched = int(missed.sum())
     if unmatched and missing is Missing.ERROR:
-        raise describe_missing(labels, missed)
+        raise explain_missing(labels, missed)
     counted = np.ones(len(cluster), dtype=bool) if missing is not Missing.OMIT else ~missed
     if not counted.any():
         raise DataError("none of the labelled records is in the prediction")
@@ -346,8 +316,7 @@ def assemble(
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
     code, unit_ids = units_of(labels, blocks)
-    # sorted by unit, and inside of blocks by entity
-    order = np.argsort(code, kind="stable")
+    order = np.argsort(code, kind="stable")  # by unit, and inside of blocks by entity
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     place, piece_cluster, n, piece = _count_pieces(rank[labels.codes[counted]], cluster[counted])
@@ -387,7 +356,7 @@ def refuse_unmatched(prediction: Clustering, labels: Clustering, missed: BoolArr
     # a record in no pair has no found link: without such records, recall would count found links only
     refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
     if missed.all() or (missed.any() and missing in refused):
-        raise explain_missing(prediction, labels, missed)
+        raise explain_missing(labels, missed, prediction)
 
 
 def read_framed(

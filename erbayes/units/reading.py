@@ -23,6 +23,12 @@ FRONTS = (
     ("from", "to"),
 )
 """Beginnings of such names."""
+DEDUPE = ("pairs", "score")
+"""Fields of the array that dedupe's `score` returns."""
+SWEEP = -np.inf
+"""The threshold of a sweep over all thresholds, for which scores are found and each row is a link."""
+HEADS = 0.5
+"""Least share of ids of clusters that are records, for a cluster to have the id of its first record."""
 TWO_TABLES = ("ltable", "source")
 """Beginnings of names that say that there are two tables, each of which may count its records from 0."""
 
@@ -40,38 +46,32 @@ class ColumnPair:
 def pair_columns(columns: Sequence[Any]) -> list[ColumnPair]:
     """Return the pairs of columns whose names differ by a mark of the left and the right record."""
     by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], ColumnPair]()
-
-    def add(name: str, stem: str, mate: str, of_two: bool = False) -> None:
-        if mate in by_name:
-            both = by_name[name], by_name[mate]
-            pairs.setdefault(both, ColumnPair(*both, plain(stem), of_two))
-
     for name in by_name:
-        for one, other in SIDES:
-            if name.endswith(one):
-                add(name, stem := name.removesuffix(one), stem + other)
-        for one, other in FRONTS:
-            if name.startswith(one):
-                add(name, stem := name.removeprefix(one), other + stem, name.startswith(TWO_TABLES))
+        sides = ((name.removesuffix(one), other) for one, other in SIDES if name.endswith(one))
+        mates = [(stem, stem + other, False) for stem, other in sides]
+        fronts = ((name.removeprefix(one), other) for one, other in FRONTS if name.startswith(one))
+        mates += [(stem, other + stem, name.startswith(TWO_TABLES)) for stem, other in fronts]
+        for stem, mate, of_two in mates:
+            if mate in by_name:
+                both = by_name[name], by_name[mate]
+                pairs.setdefault(both, ColumnPair(*both, plain(stem), of_two))
     return list(pairs.values())
 
 
 def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
     """Return the columns of a table of links that a reading may need; all if names do not show the ends."""
     pairs = pair_columns(columns)
-    sources, ends = (
-        {c for p in pairs if p.stem in NAMES[meaning] for c in (p.left, p.right)}
-        for meaning in ("source", "record")
-    )
+    ends = {c for p in pairs if p.stem in NAMES["record"] for c in (p.left, p.right)}
     scores = [score] if score is not None else find_known(columns, "score")
-    return [c for c in columns if c in sources | ends | set(scores)] if ends and scores else list(columns)
+    needed = {c for p in pairs if p.stem in NAMES["source"] for c in (p.left, p.right)} | ends | {*scores}
+    return [c for c in columns if c in needed] if ends and scores else list(columns)
 
 
 def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
     """Return source and id as one text, (rows,), and refuse missing ones."""
-    named = [(source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")]
-    texts, ends = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
-    return pd.Series(join_ids(texts, ends), name=column.name)
+    named = (source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")
+    texts = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
+    return pd.Series(join_ids(*texts), name=column.name)
 
 
 def read_numbers(column: pd.Series) -> pd.Series | None:
@@ -83,9 +83,8 @@ def read_numbers(column: pd.Series) -> pd.Series | None:
         return None  # times, for instance, whose numbers are of any unit
     texts = column.dropna().astype(str)
     if texts.str.contains(",").any() and texts.str.fullmatch(r"-?\d+(,\d+)?").all():
-        # 1,234 may be thousands
         if texts.str.fullmatch(r"-?[1-9]\d{0,2},\d{3}|-?\d+").all():
-            return None
+            return None  # 1,234 may be thousands
         column = column.str.replace(",", ".")
     numbers = pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce")
     return numbers if len(texts) and numbers.notna().sum() == len(texts) else None
@@ -102,14 +101,6 @@ def has_plain_values(column: pd.Series) -> bool:
     """Return whether values of a column can be compared with each other."""
     mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed"
     return not mixed or all(isinstance(value, Hashable) for value in column)
-
-
-DEDUPE = ("pairs", "score")
-"""Fields of the array that dedupe's `score` returns."""
-SWEEP = -np.inf
-"""The threshold of a sweep over all thresholds, for which scores are found and each row is a link."""
-HEADS = 0.5
-"""Least share of ids of clusters that are records, for a cluster to have the id of its first record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +202,7 @@ class Reading:
         return self.table[[*self.sources, *self.ids, *([] if self.other is None else [self.other])]]
 
     def fill(self, own: bool) -> Reading:
-        """Return records without a cluster as clusters of their own, or without them."""
+        """Return the reading with records without a cluster as clusters of their own, or without them."""
         blank = self.table[self.other].isna()
         if not own:
             return replace(self, table=self.table[~blank])
@@ -235,15 +226,11 @@ class Reading:
             wrong = column[pd.to_numeric(column, errors="coerce").isna()].dropna()
             raise DataError(f"{said} be numbers, not such as {head(wrong if len(wrong) else column)}")
         if missing := int(scores.isna().sum()):
-            raise DataError(
-                f"{self.what}: {missing:,} of {len(scores):,} scores {self.other!r} are missing: leave these "
-                "rows out if the matcher rejected them, or score them"
-            )
+            told = f"{self.what}: {missing:,} of {len(scores):,} scores {self.other!r} are missing"
+            raise DataError(f"{told}: leave these rows out if the matcher rejected them, or score them")
         if pd.api.types.is_integer_dtype(scores) and (large := (scores >= EXACT) | (scores <= -EXACT)).any():
-            raise DataError(
-                f"{said} keep their order, and {int(large.sum()):,} of {len(scores):,} are integers from "
-                "2**53 on, which lose it: subtract one number from all"
-            )
+            lost = f"{int(large.sum()):,} of {len(scores):,} are integers from 2**53 on, which lose it"
+            raise DataError(f"{said} keep their order, and {lost}: subtract one number from all")
         return scores.to_numpy(dtype=np.float32 if scores.dtype == np.float32 else float)
 
     def links(self) -> BoolArray:
@@ -271,16 +258,15 @@ class Reading:
         if not self.of_links:
             return Remedy("if rows are records", f"table[[{columns}]]", file)
         if self.other is None:
-            return Remedy(
-                "if rows are links", f"Clustering.from_pairs(table[[{columns}]])", f"{file} --edges"
-            )
+            made = f"Clustering.from_pairs(table[[{columns}]])"
+            return Remedy("if rows are links", made, f"{file} --edges")
         at = "" if self.threshold is None else f"@{self.threshold:g}"
         return Remedy(f"if links are by {self.other!r}", f"score={self.other!r}", f"{file}{at}")
 
     def in_words(self) -> str:
         """Return the columns that were taken, in words."""
-        pairs = ("+".join(map(str, [*self.sources[i : i + 1], id])) for i, id in enumerate(self.ids))
-        said = " and ".join(pairs)
+        keys = ("+".join(map(str, [*self.sources[i : i + 1], id])) for i, id in enumerate(self.ids))
+        said = " and ".join(keys)
         if not self.of_links:
             said += f", {self.other}"
         elif self.threshold == SWEEP:
@@ -299,21 +285,14 @@ def to_links_table(links: Any, said: str) -> pd.DataFrame:
     if isinstance(links, np.ndarray) and links.dtype.names == DEDUPE:
         pairs = links["pairs"]
         return pd.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1], "score": links["score"]})
-    if isinstance(links, pd.MultiIndex):
-        return links.to_frame(index=False, name=_name_levels(links))
-    table = need_table(links, said)
+    table = need_table(pd.DataFrame(index=links) if isinstance(links, pd.MultiIndex) else links, said)
     if isinstance(table.index, pd.MultiIndex) and table.index.nlevels == 2:
-        names = _name_levels(table.index)
+        names = list(table.index.names)
+        names = ["left", "right"] if None in names or names[0] == names[1] else names
         if twice := [name for name in names if name in table.columns]:
             raise DataError(f"{head(twice)} is a level of the index and a column: rename one of them")
         return table.reset_index(names=names)
     return table
-
-
-def _name_levels(index: pd.MultiIndex) -> list[Any]:
-    """Return the names of levels; left and right if they have none."""
-    named = None not in index.names and len(set(index.names)) == index.nlevels
-    return list(index.names) if named or index.nlevels != 2 else ["left", "right"]
 
 
 def explain_repeats(record: pd.Series, cluster: pd.Series, what: str, named: bool = False) -> DataError:
@@ -321,13 +300,12 @@ def explain_repeats(record: pd.Series, cluster: pd.Series, what: str, named: boo
 
     `named`: the column of clusters has their name, so that rows are no pairs.
     """
-    records, (codes, clusters) = ids(record, f"record ids of the {what}"), pd.factorize(cluster)
-    rows = pd.DataFrame({"record": records, "code": codes})
+    records, (codes, found) = ids(record, f"record ids of the {what}"), pd.factorize(cluster)
+    rows, clusters = pd.DataFrame({"record": records, "code": codes}), pd.Index(found)
     twice, same = records[records.duplicated()], int(rows.duplicated().sum())
     said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
     if same == len(twice):
         return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
-    clusters = pd.Index(clusters)
     ids_of_records = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
     if not named and 2 * ids_of_records >= len(clusters):
         said += f"; {ids_of_records:,} of {len(clusters):,} cluster ids are ids of records"

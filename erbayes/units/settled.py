@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, whole
@@ -113,19 +113,15 @@ def _count_open(units: Units, known: KnownTotals, drawn: csr_array) -> Open:
     first = np.append(0, np.cumsum(shared))[units.first_pieces]
     # labelled records of each sample in predicted clusters that several units share
     joint = drawn @ csr_array((n[shared], of_piece[shared], first), (len(units), len(records)))
-    of, labelled, size = (
-        np.repeat(np.arange(samples), np.diff(joint.indptr)),
-        joint.data,
-        records[joint.indices],
-    )
+    of, labelled = np.repeat(np.arange(samples), np.diff(joint.indptr)), joint.data
+    size = records[joint.indices]
     alone = (np.where(shared, 0, x) for x in (n**2, n**2 / m, 1, n < m))
     by_piece = n, n * m, n / m, m == 1, *alone
     by_unit = np.stack([np.bincount(units.unit, x, len(units)) for x in by_piece], axis=-1)
     inside, products, shares, singles, *own = (drawn @ by_unit).T
     together = labelled**2, labelled**2 / size, np.ones(len(of)), labelled < size
-    squares, parts, touched, begun = (
-        x + np.bincount(of, y, samples) for x, y in zip(own, together, strict=True)
-    )
+    both = (x + np.bincount(of, y, samples) for x, y in zip(own, together, strict=True))
+    squares, parts, touched, begun = both
     sizes, count = known.size, known.count
     U, left = sizes @ count - inside, count @ sizes**2 - 2 * products + squares
     return Open(
@@ -172,7 +168,11 @@ class Overlap:
         rest = np.flatnonzero(~same[a])
         cells, n = np.unique(a[rest] * len(k) + b[rest], return_counts=True)
         one, other = np.divmod(cells, len(k))
-        alone = [_sum_by_size(size, n * (size - n) / 2) for size in (m[one], k[other])]
+        alone = []
+        for records in (m[one], k[other]):
+            total = np.bincount(records, n * (records - n) / 2)
+            sizes = np.flatnonzero(total)
+            alone.append((sizes.astype(float), total[sizes]))
         of_labelled, known = np.unique(a[labelled] * len(k) + b[labelled], return_counts=True)
         one, at = of_labelled // len(k), np.searchsorted(cells, of_labelled)
         size = np.where(same[one], m[one], np.append(n, 0)[at])
@@ -198,13 +198,6 @@ class Overlap:
         n, known, differ = cells
         open_links = links - float((pairs(n) - pairs(n - known)).sum())
         return cls(links, same, inside, alone, open_links, records - inside - float(known[differ].sum()))
-
-
-def _sum_by_size(size: IntArray, links: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sizes of clusters and the sums of links by size, (h,) each, without sums of 0."""
-    total = np.bincount(size, links)
-    at = np.flatnonzero(total)
-    return at.astype(float), total[at]
 
 
 class Overlaps:
@@ -274,10 +267,8 @@ class Heap:
 
     def __str__(self) -> str:
         around = f"about {self.around:.0f}" if self.around >= 1 else "less than one"
-        return (
-            f"{self.clusters:,} of the predicted clusters have {self.size:,} records, and each size around "
-            f"that has {around}: either entities end there, or the matcher cuts them"
-        )
+        said = f"{self.clusters:,} of the predicted clusters have {self.size:,} records, and each size around"
+        return f"{said} that has {around}: either entities end there, or the matcher cuts them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,15 +297,14 @@ class Looks:
     continued: int
     of: int
 
-    def __str__(self) -> str:
-        return (
-            f"Entities of {self.continued:,} of the {self.of:,} that were looked at go on in other clusters"
-        )
-
     def __post_init__(self) -> None:
         whole(self.of, "the clusters that were looked at", 1)
         if whole(self.continued, "looks that found more", 0) > self.of:
             raise DataError(f"{self.continued} of {self.of} looks found more: they are at most {self.of}")
+
+    def __str__(self) -> str:
+        said = f"Entities of {self.continued:,} of the {self.of:,} that were looked at"
+        return f"{said} go on in other clusters"
 
 
 def chance_capped(looks: Looks | None) -> float:
@@ -323,12 +313,8 @@ def chance_capped(looks: Looks | None) -> float:
         return CAPPED
     found, other = int(looks.continued), int(looks.of) - int(looks.continued)
     # log odds, since the probabilities of hundreds of looks are too small for a number
-    log_odds = (
-        np.log(CAPPED / (1 - CAPPED))
-        + found * np.log(GOES_ON / BY_CHANCE)
-        + other * np.log((1 - GOES_ON) / (1 - BY_CHANCE))
-    )
-    chance = float(expit(log_odds))
+    log_odds = logit(CAPPED) + found * np.log(GOES_ON / BY_CHANCE)
+    chance = float(expit(log_odds + other * np.log((1 - GOES_ON) / (1 - BY_CHANCE))))
     return chance if chance >= SETTLED else 0.0
 
 
@@ -352,13 +338,8 @@ def find_heap(known: KnownTotals) -> Heap | None:
     size, count = known.size[order].astype(np.int64), known.count[order]
     total, c = np.append(0.0, np.cumsum(count)), size[(size >= SMALLEST) & (count >= FEWEST)]
     # first sizes of the ranges, by whole numbers, since .9 * 10 and 1.1 * 10 are off by rounding
-    quarter, low, near, above, end = (
-        -(-c // 4),
-        -(-6 * c // 10),
-        -(-9 * c // 10),
-        11 * c // 10 + 1,
-        3 * c // 2 + 1,
-    )
+    quarter, low, near = -(-c // 4), -(-6 * c // 10), -(-9 * c // 10)
+    above, end = 11 * c // 10 + 1, 3 * c // 2 + 1
 
     def number(start: IntArray, stop: IntArray) -> FloatArray:
         return np.asarray(total[np.searchsorted(size, stop)] - total[np.searchsorted(size, start)])

@@ -57,10 +57,8 @@ class KnownTotals:
         links, notes = self.size * (self.size - 1) * self.count, list[Sentence]()
         top = int(links.argmax())
         if self.count.sum() >= FEW and self.count[top] == 1 and links[top] > MOST * links.sum():
-            said = (
-                f"One predicted cluster, of {self.size[top]:,.0f} records, has {links[top] / links.sum():.0%}"
-            )
-            said += " of the predicted links"
+            said = f"One predicted cluster, of {self.size[top]:,.0f} records, has"
+            said += f" {links[top] / links.sum():.0%} of the predicted links"
             notes.append(Sentence(f"{said}: is it one of records without a match?", Grade.NOTE))
         if self.cased:
             said = f"{self.cased:,} predicted clusters have ids that differ from others in case only"
@@ -82,10 +80,8 @@ class KnownTotals:
 
 def _report_unknown(column: Column, treated: str) -> NotIdentified:
     """Return the error for a total that is not known, since the population has records outside."""
-    return NotIdentified(
-        f"the total of '{column.name}' is not known: labelled records that are missing in the prediction "
-        f"{treated}; Missing.OMIT restricts the population instead"
-    )
+    said = f"the total of '{column.name}' is not known: labelled records that are missing in the prediction"
+    return NotIdentified(f"{said} {treated}; Missing.OMIT restricts the population instead")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +134,33 @@ class Units(Nearest, Pieces):
         return np.searchsorted(self.unit, np.arange(len(self) + 1))
 
     def take(self, chosen: IntArray) -> Units:
-        """Take the units at distinct positions, with the columns that are counted already."""
-        return _take_units(self, chosen)
+        """Take the units at distinct positions, (taken,), with the columns that are counted already."""
+        first, pieces = self.first_pieces[chosen], np.diff(self.first_pieces)[chosen]
+        stop = np.cumsum(pieces)
+        piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+        group = np.zeros(len(piece), dtype=np.int64)
+        np.cumsum(np.diff(self.group[piece]) != 0, out=group[1:])
+        piece_of = self.piece_of
+        if piece_of is not None:
+            new = np.full(len(self.n), -1)
+            new[piece] = np.arange(len(piece))
+            piece_of = pd.Series(new[piece_of], piece_of.index)
+            piece_of = piece_of[piece_of >= 0]
+        taken = replace(
+            self,
+            ids=self.ids[chosen],
+            unit=np.repeat(np.arange(len(chosen)), pieces),
+            group=group,
+            n=self.n[piece],
+            N=self.N[piece],
+            m=self.m[piece],
+            cluster=self.cluster[piece],
+            counted=None if self.counted is None else self.counted[piece],
+            piece_of=piece_of,
+            groupings=tuple(g.take(piece) for g in self.groupings),
+        )
+        taken._values.update({c: y[chosen] for c, y in self._values.items()})
+        return taken
 
     def grouped(
         self, groups: Any, *, of: Of | str = Of.RECORDS, prediction: Any = None, name: str | None = None
@@ -173,11 +194,16 @@ class Units(Nearest, Pieces):
         FR          1.0       1      1
         US          2.0       2      2
         """
-        return self.with_grouping(_make_grouping(self, groups, of, prediction, name))
-
-    def with_grouping(self, grouping: Grouping) -> Units:
-        """Return these units with one grouping more. A grouping of the same name is replaced."""
-        others = tuple(g for g in self.groupings if g.variable != grouping.variable)
+        of = member(of, Of, "of")
+        listed = self.ids if of is Of.ENTITIES else None if self.piece_of is None else self.piece_of.index
+        variable = Variable.of(groups, name, of, listed)
+        counted = piece_values(variable, of, self, self.piece_of)
+        if prediction is not None and of is Of.ENTITIES:
+            said = "totals of groups of entities are not known, since the entities of most records are not"
+            raise DataError(f"{said}: leave out the prediction")
+        predicted = None if prediction is None else _count_predicted(self, variable, prediction)
+        grouping = Grouping(variable.name, variable.values, counted, predicted)
+        others = tuple(g for g in self.groupings if g.variable != variable.name)
         return replace(self, groupings=(*others, grouping))
 
     def need_prediction(self, prediction: Any, why: str) -> Clustering:
@@ -185,10 +211,8 @@ class Units(Nearest, Pieces):
         clustering = Clustering.of(prediction, "prediction")
         if self.population is None or self.population != len(clustering.records):
             known = "not known" if self.population is None else f"{self.population:,.0f} records"
-            raise DataError(
-                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
-                f"is {known}: {why}"
-            )
+            said = f"this prediction has {len(clustering.records):,} records, but the population of the"
+            raise DataError(f"{said} sample is {known}: {why}")
         return clustering
 
     @cached_property
@@ -197,18 +221,28 @@ class Units(Nearest, Pieces):
 
     def part(self, domain: Domain, links: Links = Links.SHARED) -> Pieces:
         """Return the same units with the records of a domain alone, cut at its border if links are INSIDE."""
-        if (domain, links) not in self._parts:
-            self._parts[domain, links] = _restrict_units(self, domain, links)
-        return self._parts[domain, links]
+        if (domain, links) in self._parts:
+            return self._parts[domain, links]
+        grouping = self.grouping(domain.variable)
+        n, by_entity = grouping.records_of(domain), self.by_entity
+        if links is Links.SHARED:
+            pieces = self.unit, self.group, self.n, self.N, self.m
+            part = Pieces(self.ids, *pieces, by_entity=by_entity, counted=n)
+        else:
+            m, inside = grouping.cluster_sizes(domain, self), n > 0
+            unit, group = self.unit[inside], self.group[inside]
+            N = np.bincount(self.group, n)[group] if by_entity else np.full(len(unit), np.nan)
+            part = Pieces(self.ids, unit, group, n[inside], N, m[inside], by_entity=by_entity)
+        self._parts[domain, links] = part
+        return part
 
     def grouping(self, variable: str) -> Grouping:
         """Return the grouping by a variable. If there is none, the DataError says how to make it."""
         for grouping in self.groupings:
             if grouping.variable == variable:
                 return grouping
-        raise DataError(
-            f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})"
-        )
+        way = f"units.grouped(groups, name={variable!r})"
+        raise DataError(f"these units are not grouped by {variable!r}: {way}")
 
     def total(self, column: ClusterSum | InDomain) -> float:
         """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
@@ -243,22 +277,22 @@ class Units(Nearest, Pieces):
         groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
         return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
-    def pseudo_units(self, size: int | None = None) -> Pieces:
+    @cached_property
+    def pseudo_units(self) -> Pieces:
         """Return four pseudo-units, which represent errors that no draw has shown.
 
         Two are all right: an exactly predicted entity of s records, and a singleton. Two are all wrong: an
-        entity whose s records are in s predicted clusters of s, and a singleton in one of s. By default s is
-        the mean size of predicted clusters over records, between 2 and 1,000.
+        entity whose s records are in s predicted clusters of s, and a singleton in one of s, where s is the
+        mean size of predicted clusters over records, between 2 and 1,000.
         """
-        return self._pseudo_units if size is None else _make_pseudo_units(size, self.by_entity)
-
-    @cached_property
-    def _pseudo_units(self) -> Pieces:
-        """Return those of the default size, made once, as every estimate counts columns on them."""
         m = self.m if self.known is None else self.known.size
         records = self.n if self.known is None else m * self.known.count
-        size = np.clip(round(float(np.average(m, weights=records))), 2, 1000)
-        return _make_pseudo_units(int(size), self.by_entity)
+        size = int(np.clip(round(float(np.average(m, weights=records))), 2, 1000))
+        pieces = [1, size, 1, 1]
+        unit, n = np.repeat(np.arange(4), pieces), np.repeat([size, 1.0, 1.0, 1.0], pieces)
+        N, m = np.repeat([size, size, 1.0, 1.0], pieces), np.repeat([size, size, 1.0, size], pieces)
+        N, m = (N, m) if self.by_entity else (m, N)
+        return Pieces(None, unit, unit, n, N, m, by_entity=self.by_entity)
 
     def table(self) -> pd.DataFrame:
         """Table of the columns that these units identify, one row per unit.
@@ -276,69 +310,10 @@ class Units(Nearest, Pieces):
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
-def list_pieces(units: Units, chosen: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the pieces of the units at positions, and where in `chosen` the unit of each is, (pieces,)."""
-    first, pieces = units.first_pieces[chosen], np.diff(units.first_pieces)[chosen]
-    stop = np.cumsum(pieces)
-    piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
-    return piece, np.repeat(np.arange(len(chosen)), pieces)
-
-
-def _take_units(units: Units, chosen: IntArray) -> Units:
-    """Return the units at distinct positions, (taken,), with the columns that are counted already."""
-    piece, unit = list_pieces(units, chosen)
-    group = np.zeros(len(piece), dtype=np.int64)
-    np.cumsum(np.diff(units.group[piece]) != 0, out=group[1:])
-    taken = Units(
-        ids=units.ids[chosen],
-        unit=unit,
-        group=group,
-        n=units.n[piece],
-        N=units.N[piece],
-        m=units.m[piece],
-        cluster=units.cluster[piece],
-        known=units.known,
-        by_entity=units.by_entity,
-        unmatched=units.unmatched,
-        frame=units.frame,
-        counted=None if units.counted is None else units.counted[piece],
-        omitted=units.omitted,
-        piece_of=None if units.piece_of is None else _renumber_pieces(units.piece_of, piece, len(units.n)),
-        groupings=tuple(g.take(piece) for g in units.groupings),
-    )
-    taken._values.update({c: y[chosen] for c, y in units._values.items()})
-    return taken
-
-
-def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
-    """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
-    new = np.full(pieces, -1)
-    new[taken] = np.arange(len(taken))
-    renumbered = pd.Series(new[piece_of], piece_of.index)
-    return renumbered[renumbered >= 0]
-
-
-def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, name: str | None) -> Grouping:
-    """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
-    of = member(of, Of, "of")
-    listed = units.ids if of is Of.ENTITIES else None if units.piece_of is None else units.piece_of.index
-    variable = Variable.of(groups, name, of, listed)
-    counted = piece_values(variable, of, units, units.piece_of)
-    if prediction is not None and of is Of.ENTITIES:
-        raise DataError(
-            "totals of groups of entities are not known, since the entities of most records are not: "
-            "leave out the prediction"
-        )
-    predicted = None if prediction is None else _count_predicted(units, variable, prediction)
-    return Grouping(variable.name, variable.values, counted, predicted)
-
-
 def _count_predicted(units: Units, variable: Variable, prediction: Any) -> GroupedClusters:
     """Return the records of each group in each predicted cluster."""
-    clustering = units.need_prediction(
-        prediction,
-        f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to those",
-    )
+    why = f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to"
+    clustering = units.need_prediction(prediction, f"{why} those")
     codes = variable.codes_of(clustering.records, f"{len(clustering.records):,} records of the prediction")
     place = np.zeros(len(units.n), dtype=np.int64)
     assert units.piece_of is not None  # piece_values needs it
@@ -347,30 +322,6 @@ def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Group
     if (position < 0).any() or (clustering.sizes[place] != units.m).any():
         raise DataError("this prediction is not the one that the sample was counted on")
     return GroupedClusters.of(clustering.codes, codes, len(variable.values), place)
-
-
-def _restrict_units(units: Units, domain: Domain, links: Links) -> Pieces:
-    """Return the same units with the records of a domain alone."""
-    grouping = units.grouping(domain.variable)
-    n = grouping.records_of(domain)
-    ids, by_entity = units.ids, units.by_entity
-    if links is Links.SHARED:
-        group, N, m = units.group, units.N, units.m
-        return Pieces(ids, units.unit, group, units.n, N, m, by_entity=by_entity, counted=n)
-    m, inside = grouping.cluster_sizes(domain, units), n > 0
-    unit, group = units.unit[inside], units.group[inside]
-    N = np.bincount(units.group, n)[group] if by_entity else np.full(len(unit), np.nan)
-    return Pieces(ids, unit, group, n[inside], N, m[inside], by_entity=by_entity)
-
-
-def _make_pseudo_units(size: int, by_entity: bool) -> Pieces:
-    """Return four pseudo-units, whose largest clusters have `size` records."""
-    pieces = [1, size, 1, 1]
-    of_unit = np.repeat([size, size, 1.0, 1.0], pieces)
-    of_other = np.repeat([size, size, 1.0, size], pieces)
-    unit, n = np.repeat(np.arange(4), pieces), np.repeat([size, 1.0, 1.0, 1.0], pieces)
-    N, m = (of_unit, of_other) if by_entity else (of_other, of_unit)
-    return Pieces(None, unit, unit, n, N, m, by_entity=by_entity)
 
 
 def need_units(value: Any) -> None:
