@@ -10,6 +10,7 @@ from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -23,8 +24,8 @@ from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
+from erbayes.cli import TAKES
 from erbayes.cli.analyses import KindName, MetricOptions
-from erbayes.cli.drawing import DesignName
 from erbayes.design import changes
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
@@ -170,8 +171,10 @@ class TestDesign:
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
-        said = f"add {option} to DesignName in erbayes/cli/drawing.py, or why not to NOT_IN_THE_SHELL here"
-        assert (option in {d.value for d in DesignName}) != (cls in NOT_IN_THE_SHELL), said
+        said = (
+            f"add {option} to DesignName in erbayes/cli/predictions.py, or why not to NOT_IN_THE_SHELL here"
+        )
+        assert (option in TAKES) != (cls in NOT_IN_THE_SHELL), said
 
     def test_is_planned_or_refused(self, cls):
         if cls in PLANNED:
@@ -440,7 +443,7 @@ class TestKind:
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
         in_shell = type(kind) in {
-            type(MetricOptions.kind.fget(SimpleNamespace(interval=name))) for name in KindName
+            type(MetricOptions.kind.fget(SimpleNamespace(interval=name))) for name in get_args(KindName)
         }
         assert in_shell == kind.suits(RESULTS["Normal"]), "add it to KindName in erbayes/cli/analyses.py"
 
@@ -457,5 +460,5 @@ def test_a_kind_that_suits_no_result_stops_a_study():
 def test_every_value_is_on_the_page_of_the_command_line():
     # help breaks lines at hyphens
     text = re.sub(r"-\n *", "-", page("guide/command-line.md"))
-    values = {d.value for d in DesignName} | {k.value for k in KindName}
+    values = {*TAKES, *get_args(KindName)}
     assert not sorted(v for v in values if not re.search(rf"(?<![\w-]){v}(?![\w-])", text))

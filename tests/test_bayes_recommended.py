@@ -131,8 +131,7 @@ def test_a_report_makes_one_fit_and_shows_what_it_quotes(case, counted):
     assert "model: Intervals" in page
 
 
-@pytest.mark.parametrize("asked", [["--engine", "size-model"], ["--side-by-side"]], ids=" ".join)
-def test_the_shell_makes_one_fit_and_prints_what_it_quotes(case, counted, asked, tmp_path):
+def test_the_shell_makes_one_fit_and_prints_what_it_quotes(case, counted, tmp_path):
     name, prediction, labels, sample = case
     for file, column in (("p", prediction), ("l", labels)):
         column.rename_axis("record").rename("cluster").to_csv(tmp_path / f"{file}.csv")
@@ -140,10 +139,11 @@ def test_the_shell_makes_one_fit_and_prints_what_it_quotes(case, counted, asked,
     if name == "records":
         pd.Series(drawn(name), name="drawn").to_csv(tmp_path / "d.csv", index=False)
         call += ["--drawn", str(tmp_path / "d.csv")]
-    done = CliRunner().invoke(app, ["estimate", *call, "-m", "precision,recall", *asked, "--format", "csv"])
+    call += "--engine size-model -m precision,recall --format csv".split()
+    done = CliRunner().invoke(app, ["estimate", *call])
     assert done.exit_code == 0, done.output
     assert len(counted) == 1
-    found = pd.read_csv(io.StringIO(done.stdout)).query("method == 'size-model'")
+    found = pd.read_csv(io.StringIO(done.stdout))
     np.testing.assert_allclose(rows(found), wanted(sample, draw_seed(SEED), name), rtol=1e-9)
     assert found.kind.tolist() == KINDS[name]
     assert "those of a size model" in done.stderr

@@ -143,7 +143,7 @@ REFUSED = {
     f"{GATE} --min-precision 0.9 --threshold 300 --once --entity same": "no --entity",
     f"{' '.join(DRAW)} --edges": "all records by --records",
     f"{' '.join(DRAW)}": "name these by --edges",
-    f"{' '.join(DRAW)} --of pairs": "--design pairs does not take --of",
+    f"{' '.join(DRAW)} --of predicted-links": "--design pairs does not take --of",
     f"{' '.join(DRAW)} --edges --records ids.csv --blind": "--design pairs does not take --blind",
 }
 

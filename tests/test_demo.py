@@ -15,9 +15,11 @@ from matplotlib.figure import Figure
 from shell import done, refused, run
 
 import erbayes as eb
-from erbayes.cli import demo
+from erbayes.cli import commands
 from erbayes.datasets import people
+from erbayes.study.populations import Population
 
+ENGINES = ("closed form", "bootstrap", "size model")
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
@@ -38,7 +40,7 @@ def shown(tmp_path_factory):
 def first():
     """What the demo prints of its first case."""
     with redirect_stdout(StringIO()) as printed:
-        demo._show_people()
+        commands._show_people()
     return printed.getvalue()
 
 
@@ -74,8 +76,8 @@ def test_further_samples_cover_the_truth_about_as_often_as_promised(first):
 
 
 def test_a_sample_that_misses_is_not_said_to_cover(monkeypatch, capsys):
-    monkeypatch.setattr(demo.Population, "value", lambda population, metric: 0.5)
-    demo._show_people()
+    monkeypatch.setattr(Population, "value", lambda population, metric: 0.5)
+    commands._show_people()
     assert "covers the truth for 0 of 6 metrics" in capsys.readouterr().out
 
 
@@ -87,7 +89,7 @@ def test_the_first_case_is_a_uniform_sample_with_all_records_of_its_persons():
 
 
 def test_the_second_case_is_the_one_that_the_page_on_heavy_tails_shows():
-    _, sample = demo._make_heavy_tail()
+    _, sample = commands._make_heavy_tail()
     page = (Path(__file__).parents[1] / "docs/heavy-tails.md").read_text(encoding="utf-8")
     assert "simulate.Zeta(2.3, largest=400)" in page and "sample(100, random_state=3)" in page
     assert len(sample.units) == 100 and isinstance(sample.design, eb.UniformClusters)
@@ -96,14 +98,14 @@ def test_the_second_case_is_the_one_that_the_page_on_heavy_tails_shows():
 @pytest.mark.slow
 def test_the_engines_stand_next_to_the_truth(shown):
     text, _, _ = shown
-    world, _ = demo._make_heavy_tail()
+    world, _ = commands._make_heavy_tail()
     truth = dict(zip(("precision", "recall"), true_precision_and_recall(world.pred, world.true), strict=True))
     rows = re.findall(
         r"^ *(closed form|bootstrap|size model) +pairwise-(\w+) +\S+ +\S+ +(\S+) +(\S+) +\S.*\S +(\S+)$",
         text,
         re.M,
     )
-    assert [r[0] for r in rows] == 2 * [*demo.ENGINES]
+    assert [r[0] for r in rows] == 2 * [*ENGINES]
     for method, metric, lower, upper, printed in rows:
         assert float(printed) == round(truth[metric], 3)
         assert float(lower) <= truth[metric] <= float(upper), (method, metric)
@@ -117,9 +119,9 @@ def test_the_picture(shown):
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert text.endswith(f"wrote {picture}\n")
     (axes,) = figure.axes
-    rows = ["pairwise-precision", *demo.ENGINES, "pairwise-recall", *demo.ENGINES]
+    rows = ["pairwise-precision", *ENGINES, "pairwise-recall", *ENGINES]
     assert [t.get_text() for t in axes.get_yticklabels()] == rows
-    world, _ = demo._make_heavy_tail()
+    world, _ = commands._make_heavy_tail()
     truth = true_precision_and_recall(world.pred, world.true)
     (marks,) = (lines.get_segments() for lines in axes.collections if lines.get_zorder() == 0)
     assert [mark[:, 0].tolist() for mark in marks] == [[t, t] for t in truth]
@@ -127,7 +129,7 @@ def test_the_picture(shown):
 
 
 def test_the_demo_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "_show_people", lambda: print("the first case"))
+    monkeypatch.setattr(commands, "_show_people", lambda: print("the first case"))
     demanded, picture = ("demo", "--picture"), tmp_path / "found.png"
     assert "found.docx: the name of this file ends in .svg, .png" in refused(
         *demanded, tmp_path / "found.docx"

@@ -59,11 +59,7 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     assert "--annotator-errors and --engine do not go" in refused(*call, "--engine", name, *errors)
 
 
-def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
-    assert "--side-by-side and --engine ask for different engines" in refused(
-        *CALL, "--engine", "posterior", "--side-by-side"
-    )
-    assert "--side-by-side and --by ask for different" in refused(*CALL, "--side-by-side", "--by", "cluster")
+def test_an_unknown_engine_is_told_the_others(folder):  # noqa: F811
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
     )
@@ -103,16 +99,6 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
     assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(
         *CALL, "--engine", "size-model"
     )
-
-
-@pytest.mark.slow
-def test_engines_side_by_side(folder):  # noqa: F811
-    pytest.importorskip("pymc")
-    shown = run(*CALL, "--side-by-side", "--format", "csv")
-    assert shown.exit_code == 0, shown.output
-    found = pd.read_csv(io.StringIO(shown.stdout))
-    assert list(dict.fromkeys(found["method"]))[:2] == ["closed-form", "bootstrap"]
-    assert "size-model" in set(found["method"]) and set(found["metric"]) == {"pairwise-f1"}
 
 
 @pytest.mark.parametrize("kind", ["wald", "symmetric"])

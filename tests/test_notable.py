@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.cli import labelling, planning
+from erbayes.cli import drawing, planning
 from erbayes.engine.named import ClosedForm, choose_engine
 from erbayes.metrics.unseen import widen
 
@@ -57,9 +57,9 @@ def test_intervals():
 @SIDES
 def test_the_note_on_drawn_records(giant, notable, monkeypatch):
     notes = []
-    monkeypatch.setattr(labelling, "message", notes.append)
+    monkeypatch.setattr(drawing, "message", notes.append)
     drawn = SimpleNamespace(table=pd.DataFrame({"size": [2]}), known=make_sample(giant).units.known)
-    labelling._note_large(drawn)
+    drawing._note_large(drawn)
     assert bool(notes) is notable
 
 

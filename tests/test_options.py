@@ -24,7 +24,6 @@ from erbayes import Missing
 from erbayes.cli import analyses as analyses
 from erbayes.cli import app
 from erbayes.cli import commands as commands
-from erbayes.cli import drawing as drawing
 from erbayes.cli import inputs as inputs
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.lowest
 BY = {"by", "across", "attributes"}
 ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {*("looks", "engine", "side-by-side", "picture", "format", "output", "strict")} | BY | ERRORS,
+    "estimate": {*("looks", "engine", "picture", "format", "output", "strict")} | BY | ERRORS,
     "compare": {"all-pairs", "engine", "picture", "format", "output", "strict"} | BY | ERRORS,
     "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output", "replace"}
     | BY
@@ -158,7 +157,7 @@ def test_every_shared_option_is_read():
     room = Path(commands.__file__).parent
     code = "\n".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
     classes = [
-        inputs.One, inputs.Several, drawing.Drawing, predictions.LinkOptions, analyses.MetricOptions,
+        inputs.One, inputs.Several, predictions.Drawing, predictions.LinkOptions, analyses.MetricOptions,
         analyses.Minima, analyses.Domains, printing.Printing,
     ]  # fmt: skip
     declared = {field.name for one in classes for field in fields(one)}
@@ -217,11 +216,13 @@ VALUES = {
 def value_of(one):
     """A value that an option takes, other than its default, or that it refuses."""
     kind, _ = get_args(one.annotation)
-    kinds, name = {kind, *get_args(kind)}, long_name(one)[2:]
+    kinds = [kind, *get_args(kind), *(x for inner in get_args(kind) for x in get_args(inner))]
+    name = long_name(one)[2:]
     if name in VALUES or bool in kinds:
         return [VALUES[name]] if name in VALUES else []
+    named = [x.value for k in kinds if isinstance(k, type) and issubclass(k, Enum) for x in k]
     choices = [
-        x.value for k in kinds if isinstance(k, type) and issubclass(k, Enum) for x in k if x != one.default
+        x for x in (*named, *kinds) if isinstance(x, str) and x != getattr(one.default, "value", one.default)
     ]
     if choices:
         return [choices[-1]]

@@ -10,7 +10,7 @@ from test_folder import fill, world
 
 import erbayes as eb
 from erbayes import labels as sampling
-from erbayes.cli.predictions import unite
+from erbayes.cli.inputs import unite
 from erbayes.labels.folder import read_folder
 from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 

@@ -1,8 +1,8 @@
 """The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
 
-from . import commands, impact, labelling, planning, thresholds  # each registers its commands
-from .drawing import TAKES, DesignName
+from . import commands, drawing, planning, thresholds  # each registers its commands
 from .options import app
+from .predictions import TAKES
 
-_OF_COMMANDS = [commands, impact, labelling, planning, thresholds]
-__all__ = ["TAKES", "DesignName", "app"]
+_OF_COMMANDS = [commands, drawing, planning, thresholds]
+__all__ = ["TAKES", "app"]

@@ -1,29 +1,38 @@
-"""Options of metrics, groups and errors of labels, and the analyses of `erbayes estimate`."""
+"""Options of metrics, groups, errors of labels and own numbers, and the analyses that they ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head
+from .._internal.errors import DataError, head
 from .inputs import Inputs, One
-from .lazily import arrays, files, named_engines, pd, sensitivity
-from .options import file_option, flag, message, option, panel, within
+from .lazily import (
+    arrays,
+    features,
+    files,
+    frames,
+    impacts,
+    large_files,
+    large_sums,
+    named_engines,
+    pd,
+    sensitivity,
+)
+from .options import file_option, message, option, panel, within
 from .predictions import PredictionFile, in_words
 from .remembered import read_attributes
 
 type Metrics = Sequence[eb.metrics.Metric]
 
 
-class KindName(Enum):
-    BETA_GAMMA = "beta-gamma"
-    SYMMETRIC = "symmetric"
-    WALD = "wald"
-    ANYTIME = "anytime"
+KindName = Literal["beta-gamma", "symmetric", "wald", "anytime"]
+EngineName = Literal["closed-form", "bootstrap", "jackknife", "size-model", "posterior", "advised"]
+SEED = 1
+"""Seed of engines that draw, so that the same call prints the same numbers."""
 
 
 @panel("Metrics")
@@ -37,16 +46,16 @@ class MetricOptions:
         "Kind of interval. symmetric: the estimate ± t standard errors. anytime: valid if labels are looked "
         "at again and again.",
         rare=True,
-        default=KindName.BETA_GAMMA,
+        default="beta-gamma",
     )
 
     @property
     def kind(self) -> eb.intervals.Kind:
         kinds: dict[KindName, eb.intervals.Kind] = {
-            KindName.BETA_GAMMA: eb.intervals.DEFAULT,
-            KindName.SYMMETRIC: eb.intervals.Symmetric(),
-            KindName.WALD: eb.intervals.WALD,
-            KindName.ANYTIME: eb.intervals.Anytime(),
+            "beta-gamma": eb.intervals.DEFAULT,
+            "symmetric": eb.intervals.Symmetric(),
+            "wald": eb.intervals.WALD,
+            "anytime": eb.intervals.Anytime(),
         }
         return kinds[self.interval]
 
@@ -86,10 +95,6 @@ class Minima:
         return dict(named)
 
 
-SEED = 1
-"""Seed of engines that draw, so that the same call prints the same numbers."""
-
-
 class Result(NamedTuple):
     """What `erbayes estimate` prints: a table, its method, alarms, a sentence, and what is `drawn`."""
 
@@ -98,15 +103,6 @@ class Result(NamedTuple):
     alarms: Sequence[str]
     sentence: str = ""
     drawn: Any = None
-
-
-class EngineName(Enum):
-    CLOSED_FORM = "closed-form"
-    BOOTSTRAP = "bootstrap"
-    JACKKNIFE = "jackknife"
-    SIZE_MODEL = "size-model"
-    POSTERIOR = "posterior"
-    ADVISED = "advised"
 
 
 @panel("Metrics")
@@ -118,42 +114,19 @@ class EngineOption:
 
     @property
     def name(self) -> EngineName:
-        return self.engine or EngineName.CLOSED_FORM
+        return self.engine or "closed-form"
 
     def choose_kind(self, asked: MetricOptions) -> eb.intervals.Kind | None:
         """Return the kind of interval: an engine that draws has its own, unless --interval names one."""
-        of_engine = self.name is not EngineName.CLOSED_FORM and asked.interval is KindName.BETA_GAMMA
-        return None if of_engine else asked.kind
-
-
-@panel("Metrics")
-class Engines(EngineOption):
-    side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
+        return None if self.name != "closed-form" and asked.interval == "beta-gamma" else asked.kind
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Estimate metrics by the engine, or by several."""
-        if self.side_by_side:
-            return _set_side_by_side(sample, metrics, inputs.level)
-        kind, seed = self.choose_kind(asked), arrays.draw_seed(SEED)
-        result: Any = named_engines.run_engine(self.name.value, sample, metrics, seed)
+        """Estimate metrics by the engine."""
+        kind = self.choose_kind(asked)
+        result: Any = named_engines.run_engine(self.name, sample, metrics, arrays.draw_seed(SEED))
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
-        return Result(table, self.name.value, alarms, result.sentence(inputs.level, kind), result)
-
-
-def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
-    """Return the results of three engines in one table, with a sentence for an engine without a result."""
-    outcomes, seed = dict[str, Any](), arrays.draw_seed(SEED)
-    for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
-        try:
-            outcomes[name.value] = named_engines.run_engine(name.value, sample, metrics, seed)
-        except NotIdentified as why:
-            outcomes[name.value] = why
-    engines = eb.side_by_side(outcomes, metrics, level=level)
-    table, results = engines.table(), [one for one in outcomes.values() if not isinstance(one, NotIdentified)]
-    alarms = [*eb.alarms(sample, metrics, table), *(alarm for one in results for alarm in one.alarms)]
-    notes = [Sentence(said, Grade.NOTE) for said in engines.describe_lacking()]
-    return Result(table, "", [*alarms, *notes], results[0].sentence(level))
+        return Result(table, self.name, alarms, result.sentence(inputs.level, kind), result)
 
 
 FOLDER = "folder"
@@ -255,10 +228,9 @@ class Domains:
 
     def refuse_models(self, by_engine: EngineOption) -> None:
         """Refuse groups by an engine with a size model, before it fits."""
-        name = by_engine.name
-        if self.column is not None and name in (EngineName.SIZE_MODEL, EngineName.POSTERIOR):
+        if self.column is not None and by_engine.name in ("size-model", "posterior"):
             raise DataError(
-                f"--engine {name.value} has no groups, since an entity may lie in several: leave out "
+                f"--engine {by_engine.name} has no groups, since an entity may lie in several: leave out "
                 f"{'--by' if self.across is None else '--across'}, or choose --engine closed-form, jackknife "
                 "or bootstrap"
             )
@@ -311,11 +283,10 @@ class Domains:
         self, inputs: One, asked: MetricOptions, by_engine: EngineOption, sample: eb.Sample, metrics: Metrics
     ) -> Result:
         """Estimate metrics of each group by an engine."""
-        name = by_engine.name.value
-        by = self.estimate(inputs, sample, metrics, engine=name, rng=SEED)
+        by = self.estimate(inputs, sample, metrics, engine=by_engine.name, rng=SEED)
         table = by.table(inputs.level, by_engine.choose_kind(asked))
         alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
-        return Result(table, name, [*dict.fromkeys(alarms)], drawn=by)
+        return Result(table, by_engine.name, [*dict.fromkeys(alarms)], drawn=by)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""
@@ -371,3 +342,72 @@ class Domains:
                 f"note: {records:,} records of PREDICTION have no {self.column}, so that its totals are "
                 "estimated"
             )
+
+
+OWN = "Your own numbers"
+"""The panel of the options of this command."""
+
+
+@panel(OWN)
+class Numbers:
+    """Options of the numbers to estimate."""
+
+    statistic: list[str] | None = option(
+        "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
+        "top(0.01) or gini(x). Several are allowed. By default: count."
+    )
+    feature: list[str] | None = option(
+        "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or distinct, or "
+        "known-sum and so on if values are missing. Several are allowed.",
+        metavar="NAME=COLUMN:HOW",
+    )
+
+    @property
+    def given(self) -> bool:
+        """True if the options ask for a number."""
+        return self.statistic is not None or self.feature is not None
+
+    def estimate(
+        self,
+        inputs: One,
+        sample: eb.Sample,
+        attributes: Path | None,
+        by: str | None = None,
+        errors: AnnotatorErrors | None = None,
+    ) -> Any:
+        """Estimate the numbers from the sample of the input, with errors of labels if `errors` are given."""
+        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
+        parsed = [features.Feature.parse(text) for text in self.feature or []]
+        reading = inputs.reading
+        if inputs.scanned:
+            if inputs.of_clusters or inputs.frame is not None:
+                raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+            units: Any = sample.units
+            fitted, values, featured = large_sums.scan_features(
+                reading.source(inputs.part),
+                units,
+                inputs.labelled()[0]["labels"],
+                statistics,
+                attributes=None if attributes is None else large_files.Files(attributes, text=True),
+                features=parsed,
+                by=by,
+                database=reading.database,
+            )
+            return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)
+        table: Any = None
+        if attributes is not None:
+            known = inputs.memory[0].records
+            table = files.key_by_source(read_attributes(attributes, reading.record, known=known), known)
+            message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
+        prediction, shared, _ = inputs.memory
+        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
+        named = {feature.name: (feature.column, feature.how) for feature in parsed}
+
+        def answer(one: eb.Sample, labels: Any) -> impacts.Impact:
+            return impacts.impact_of(
+                one, prediction, labels, statistics, attributes=table, features=named, by=by
+            )
+
+        if errors is None or errors.option is None:
+            return answer(sample, shared["labels"])
+        return errors.run_one(inputs, sample, answer)

@@ -5,31 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from enum import Enum
 from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Grade, Remedy, Sentence, head
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, import_extra
 from .._internal.remedies import Missing
-from .analyses import (
-    SEED,
-    AnnotatorErrors,
-    Domains,
-    EngineOption,
-    Engines,
-    MetricOptions,
-    Minima,
-    Result,
-)
-from .impact import Numbers
+from .analyses import SEED, AnnotatorErrors, Domains, EngineOption, MetricOptions, Numbers, Result
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
+from .lazily import files, named_engines, pd, plans, returned_answers, sections
 from .options import (
     app,
     argument,
@@ -45,7 +33,6 @@ from .options import (
 )
 from .predictions import PredictionOptions
 from .printing import Answer, Judging, Picture, Printing, count_read
-from .thresholds import check_pairs, has_pairs
 
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
@@ -70,18 +57,11 @@ def main(
     """Estimate the quality of entity resolution in a database from a labelled sample."""
 
 
-class Blank(Enum):
-    """What records without a cluster are."""
-
-    OWN = "own"
-    OMIT = "omit"
-
-
 @command("clusters")
 def clusters_command(
     *,
     inputs: PredictionOptions,
-    blank: Blank | None = option(
+    blank: Literal["own", "omit"] | None = option(
         "Records without a cluster: own (each is a cluster of its own, as dedupe means) or omit.",
         metavar="POLICY",
     ),
@@ -100,7 +80,7 @@ def clusters_command(
     """
     if inputs.part.table is not None:
         raise DataError("erbayes clusters reads files: name a file, and leave out --table")
-    alone = None if blank is None else blank is Blank.OWN
+    alone = None if blank is None else blank == "own"
     clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
@@ -118,7 +98,7 @@ def estimate_command(
     inputs: One,
     asked: MetricOptions,
     domains: Domains,
-    by_engine: Engines,
+    by_engine: EngineOption,
     errors: AnnotatorErrors,
     picture: Picture,
     printing: Judging,
@@ -231,7 +211,7 @@ def compare_command(
         arguments: dict[str, Any] = given | {"labels": labels, "design": design, "metrics": metrics}
         return eb.analysis.comparison.estimate_jointly(predictions, **arguments | chosen)
 
-    chosen: dict[str, Any] = {"engine": by_engine.name.value, "rng": SEED}
+    chosen: dict[str, Any] = {"engine": by_engine.name, "rng": SEED}
     kind, pairs = by_engine.choose_kind(asked), "all" if all_pairs else None
     with within(inputs.drawing.in_words):
         comparison = drawn = answer(shared["labels"], design, **chosen)
@@ -248,7 +228,7 @@ def compare_command(
     picture.save(drawn, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
-    _show_estimates(printing, Result(table, by_engine.name.value, alarms, said), alarms, about)
+    _show_estimates(printing, Result(table, by_engine.name, alarms, said), alarms, about)
 
 
 def _say_of_comparison(
@@ -377,59 +357,6 @@ def _describe_labelling(inputs: One) -> dict[str, Any]:
     }
 
 
-@command("check")
-def check_command(
-    *,
-    inputs: One,
-    minima: Minima,
-    once: bool = flag("The labels are looked at only once, and their number was fixed before."),
-    errors: AnnotatorErrors,
-    printing: Printing,
-) -> None:
-    """Check whether metrics of PREDICTION reach their minimum.
-
-    A metric holds if its interval is at or above the minimum, fails if it is below, and is open otherwise,
-    with the approximate number of further draws that would decide. The intervals of all metrics cover jointly
-    at LEVEL: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that counts links is open while over
-    a tenth of all predicted links are in clusters larger than any that a draw touches, as are all that do not
-    fail while an alarm is a fault. The reason is printed.
-
-    You may check after every new label and stop at any time, unless --once is there. Exact bets need draws in
-    --drawn, in the order of drawing. Files and designs are those of erbayes estimate. With --edges, LABELS
-    may be the folder or the answers of erbayes draw --design pairs: --min-precision is then checked --once,
-    at --threshold, by exact bets.
-
-    Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
-    cannot be used.
-
-    \b
-    Examples:
-      erbayes check to-label --min-precision 0.95 --min-recall 0.8
-      erbayes check to-label --once --min b3-recall=0.9
-      erbayes check edges.csv answers.csv --edges --records ids.csv \\
-          --threshold 1.5 --once --min-precision 0.9
-    """
-    minimum = minima.read()
-    if has_pairs(inputs):
-        if errors.option is not None:
-            raise DataError(f"{errors.option} is about labelled entities, and {inputs.labels} has pairs")
-        if not once:
-            raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
-        check, alarms, about = check_pairs(inputs, minimum)
-    else:
-        sample, read = inputs.sample()
-        rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
-        check = eb.labels.check(sample, minimum, rule)
-        if errors.option is not None:
-            found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
-            message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
-            check = found.both
-        alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
-    table = check.table().reset_index()
-    printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
-    raise typer.Exit(stopping.STATUS[check.verdict])
-
-
 @command("help")
 def help_command(topic: str | None = argument("A topic or a command.", default=None, parser=str)) -> None:
     """Explain a topic with all of its options, or a command."""
@@ -469,6 +396,64 @@ def demo_command(picture: Path = picture_option("The picture to write.", default
     shown next to closed form, bootstrap and size model. It needs two extras: pip install
     'erbayes[bayes,plots]'
     """
-    from .demo import demo  # it loads more than commands need
+    _show_people()
+    module = import_extra("matplotlib.figure", "the picture needs matplotlib", "bayes,plots")
+    named_engines.make_size_model()  # says what is missing before anything is simulated
+    links, engines = eb.metrics.DEFAULT_METRICS[:2], ("closed form", "bootstrap", "size model")
+    world, sample = _make_heavy_tail()
+    found = eb.side_by_side(sample, links, engines=engines, rng=SEED)
+    truth = {metric.name: world.value(metric) for metric in links}
+    table = found.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
+    table = table.assign(truth=table["metric"].map(truth))
+    entities = world.true.nunique()
+    print(f"\n2. Engines side by side, where a few of {entities:,} simulated entities hold most links\n")
+    for alarm in eb.alarms(sample, links, table):
+        print(f"{alarm.grade.value}: {alarm}\n")
+    covered = table["truth"].between(table["lower"], table["upper"]).sum()
+    print(f"{table.round(3).to_string(index=False)}\n")
+    print(f"{covered} of {len(table)} intervals cover the truth. docs/heavy-tails.md goes on.")
+    figure = module.Figure((7, 3.2), layout="constrained")
+    axes = eb.plots.draw_side_by_side(found, ax=figure.subplots())
+    starts = [0.5, len(engines) + 1.5]
+    ends = [start + len(engines) for start in starts]
+    axes.vlines([*truth.values()], starts, ends, color="0.5", zorder=0, label="truth")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
+    with files.replacing(picture) as new:
+        figure.savefig(new, dpi=120)
+    print(f"\nwrote {picture}")
 
-    demo(picture)
+
+def _show_people() -> None:
+    """Print the case of the README with its truth, and how many other samples cover it."""
+    example, metrics, repetitions = eb.datasets.people(), eb.metrics.DEFAULT_METRICS, 1000
+    population = eb.study.populations.Population(example.prediction, example.truth)
+    sample = eb.Sample(eb.measure(example.prediction, example.labels), eb.UniformRecords(example.drawn))
+    table = eb.estimate(sample).table()[["estimate", "se", "lower", "upper"]]
+    table = table.assign(truth=[population.value(metric) for metric in metrics])
+    covered = table["truth"].between(table["lower"], table["upper"]).sum()
+    plans, draws, engines = (
+        {"records": eb.labels.Records()},
+        [len(example.drawn)],
+        {"closed form": "closed form"},
+    )
+    runs = eb.study.study(
+        {"people": population}, plans, draws, engines, metrics[:1], repetitions=repetitions, seed=SEED
+    )
+    covering = round(repetitions * runs.table()["coverage"].iloc[0])
+    print(
+        f"1. The example of the README\n\n{table.round(3).to_string()}\n\n"
+        f"The 95 % interval covers the truth for {covered} of {len(metrics)} metrics. The sample was chosen\n"
+        f"to show this: in {repetitions:,} others, that of {metrics[0].name} covers it {covering} times.\n"
+        f"On the labelled records alone, precision would be {eb.engine.P_naive(sample.units):.3f}, as it "
+        "misses false links\nto all other records."
+    )
+
+
+def _make_heavy_tail() -> tuple[Any, eb.Sample]:
+    """Simulate the population and the sample of the page on heavy tails."""
+    simulate = eb.study.populations
+    errors = simulate.Chain([simulate.Splits(0.3), simulate.Merges(0.03)])
+    world = simulate.simulate(simulate.Zeta(2.3, largest=400), errors, 50_000, 1)
+    persons = world.true.drop_duplicates().sample(100, random_state=3)
+    labels = world.true[world.true.isin(persons)]
+    return world, eb.Sample(eb.measure(world.pred, labels), eb.UniformClusters())

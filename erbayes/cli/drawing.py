@@ -1,165 +1,82 @@
-"""Options of designs: how labelled units were drawn, and what to draw, as annotators see it."""
+"""Drawing what is labelled: `erbayes draw` writes a folder for annotators, and `erbayes labels` reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from enum import Enum
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import typer
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .._internal.names import find_known
-from .lazily import arrays, column_roles, files, ids, pages, pd, plans, readings, sources
-from .options import REQUIRED, file_option, flag, message, name_options, option, panel
-from .predictions import LinkOptions, PredictionFile, ReadingOptions
-from .remembered import Call, name_columns, read_attributes, said_of
+from .lazily import (
+    answer_faults,
+    arrays,
+    column_roles,
+    files,
+    folders,
+    heaps,
+    ids,
+    pages,
+    pd,
+    plans,
+    readings,
+    sheets,
+    sources,
+    unseen,
+)
+from .options import (
+    REQUIRED,
+    argument,
+    command,
+    file_option,
+    files_of,
+    flag,
+    message,
+    name_options,
+    option,
+    panel,
+    saying_alarms,
+    within,
+)
+from .predictions import (
+    LinkOptions,
+    PredictionFile,
+    PredictionOptions,
+    ReadingOptions,
+    keyed,
+    numbers,
+    read_drawn_from,
+    refuse_for_design,
+)
+from .printing import Answer, Formatted, render_csv, show_cautions, show_labels, tabulate_labels
+from .remembered import CALL, name_columns, read_attributes, remembered, said_of
+from .thresholds import write_pairs
 
-
-class DesignName(Enum):
-    UNIFORM_RECORDS = "uniform-records"
-    DISTINCT_ENTITIES = "distinct-entities"
-    UNIFORM_CLUSTERS = "uniform-clusters"
-    KNOWN_WEIGHTS = "known-weights"
-    STRATIFIED = "stratified"
-
-
-TAKES = {
-    DesignName.UNIFORM_RECORDS: ["drawn", "population"],
-    DesignName.DISTINCT_ENTITIES: ["draws", "population"],
-    DesignName.UNIFORM_CLUSTERS: ["drawn", "population"],
-    DesignName.KNOWN_WEIGHTS: ["drawn", "population", "weights"],
-    DesignName.STRATIFIED: ["strata", "populations"],
-}
-"""Options of each design."""
-NEEDED = {"draws", "weights", "strata", "populations"}
-"""Options that a design needs if it takes them."""
-
-
-@panel("Design")
-class Drawing:
-    """Options of the way in which the labelled units were drawn."""
-
-    design: DesignName | None = option(
-        "How units were drawn. Of a folder, uniform-records takes such draws alone.", "-d", metavar="DESIGN"
-    )
-    drawn: Path | None = file_option("File of one column: the unit of each draw.")
-    draws: int | None = option("Number of records that were drawn.", min=1, metavar="NUMBER")
-    population: int | None = option("Number of records or units to draw from.", min=1, metavar="NUMBER")
-    weights: Path | None = file_option("File of units and their weights.", rare=True)
-    strata: Path | None = file_option("File of units and their strata.", rare=True)
-    populations: Path | None = file_option("File of strata and their numbers of units.", rare=True)
-
-    @property
-    def given(self) -> list[str]:
-        """Names of the options that have a value, without --design."""
-        return [f.name for f in fields(self) if f.name != "design" and getattr(self, f.name) is not None]
-
-    @property
-    def in_words(self) -> str:
-        """Return the options that have a value, with their values; "" if there is none."""
-        design = [] if self.design is None else [f"--design {self.design.value}"]
-        return " ".join([*design, *(f"--{name} {getattr(self, name)}" for name in self.given)])
-
-    def read(self, entities: Callable[[], pd.Index]) -> eb.design.contract.Design:
-        """Make the design, and read the files that it needs; `entities`: those of the labels, if needed."""
-        if self.design is None:
-            raise DataError(
-                f"--design is needed, one of {', '.join(name.value for name in DesignName)}: how were the "
-                "labelled units drawn? Only a folder of erbayes draw needs no design"
-            )
-        options = TAKES[self.design]
-        if foreign := [option for option in self.given if option not in options]:
-            wrong, right = name_options(foreign), name_options(options)
-            raise DataError(f"--design {self.design.value} does not take {wrong}; it takes {right}")
-        needed = [option for option in options if option in NEEDED]
-        if not set(needed) <= set(self.given):
-            raise DataError(f"--design {self.design.value} needs {name_options(needed, ' and ')}")
-        files: Any = self
-        units = None if self.drawn is None else _read_drawn(self.drawn, entities)
-        match self.design:
-            case DesignName.UNIFORM_RECORDS:
-                return eb.design.UniformRecords(units, self.population)
-            case DesignName.UNIFORM_CLUSTERS:
-                return eb.design.UniformClusters(self.population, units)
-            case DesignName.DISTINCT_ENTITIES:
-                return eb.design.DistinctEntities(files.draws, self.population)
-            case DesignName.KNOWN_WEIGHTS:
-                weights = numbers(files.weights, "unit", "weight")
-                return eb.design.KnownWeights(weights, units, self.population)
-            case DesignName.STRATIFIED:
-                of_strata = numbers(files.populations, "stratum", "number", whole=True)
-                sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return eb.design.Stratified(keyed(files.strata, "unit", "stratum"), sizes)
-
-
-def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
-    """Return the unit of each draw; of several columns, that which has entities of the labels."""
-    table, said = files.read_table(path), said_of(path, 1)
-    arrays.refuse_names(said, list(table.columns), str(path))
-    near = readings.Near({None: entities()}) if table.shape[1] > 1 and not said else None
-    column = column_roles.find_record(table, near, f"the draws {path}", next(iter(said), None))
-    files.refuse_repeated_header(table[[column]], path)
-    return list(table[column])
-
-
-def keyed(path: Path, key: str, value: str) -> pd.Series:
-    """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
-    frame = files.read_columns(path, 2, said_of(path, 2))
-    key, value = frame.columns
-    keys = ids.ids(frame[key], f"{path}, column {key!r}")
-    if not keys.is_unique:
-        twice = keys[keys.duplicated()]
-        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
-    return pd.Series(ids.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
-
-
-def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
-    """Read a file as `keyed` does, with numbers in the second column."""
-    text = keyed(path, key, value)
-    if pd.notna(pd.to_numeric(str(text.name), errors="coerce")):
-        raise DataError(
-            f"{path}: {text.name!r} is the name of its second column: is the first line a row of data? It "
-            f"must name the columns, such as {key},{value}"
-        )
-    parsed = pd.to_numeric(text, errors="coerce")
-    wrong = parsed.isna() | (whole & (parsed % 1 != 0))
-    if wrong.any():
-        kind, where = "whole numbers" if whole else "numbers", f"{path}, column {text.name!r}"
-        example = f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
-        raise DataError(f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {example}")
-    return parsed.astype("int64") if whole else parsed
-
-
-def design_of(labels: eb.labels.Labels, drawn_from: Any = None) -> eb.design.contract.Design:
-    """Return the design of a folder, with the values of records that annotators have added, if it has any."""
-    call, known, values = Call.of(labels.folder.path), labels.folder.drawn.values, None
-    if known is not None and "values" in call.options and (path := call.take("values")).is_file():
-        read = numbers if pd.api.types.is_numeric_dtype(known) else keyed
-        values = read(path, "record", "value")
-    return labels.design(drawn_from, values=values)
-
-
-class PlanName(Enum):
-    MULTIPURPOSE = "multipurpose"
-    UNIFORM_RECORDS = "uniform-records"
-    PREDICTED_LINKS = "predicted-links"
-    GIVEN_CHANCES = "given-chances"
-    STRATIFIED = "stratified"
-    PREDICTED_CLUSTERS = "predicted-clusters"
-    PAIRS = "pairs"
-
-
-PLAN_TAKES = {
+LOOKED_AT = 5
+"""Clusters of a heap that are named for a look, of which all or none go on in nearly all heaps."""
+MANY = 100
+"""Candidates of a task that are many for an annotator, who answers about each of them."""
+PlanName = Literal[
+    "multipurpose",
+    "uniform-records",
+    "predicted-links",
+    "given-chances",
+    "stratified",
+    "predicted-clusters",
+    "pairs",
+]
+PLAN_TAKES: dict[PlanName | None, list[str]] = {
     None: ["top_up"],
-    PlanName.UNIFORM_RECORDS: ["top_up"],
-    PlanName.PREDICTED_CLUSTERS: ["of"],
-    PlanName.STRATIFIED: ["values"],
-    PlanName.GIVEN_CHANCES: ["values"],
+    "uniform-records": ["top_up"],
+    "predicted-clusters": ["of"],
+    "stratified": ["values"],
+    "given-chances": ["values"],
 }
-"""Options of each plan. Those with values need them."""
+"""Options of each plan."""
 
 
 @panel("What to draw")
@@ -169,7 +86,7 @@ class Planned:
     design: PlanName | None = option("What to draw: see above.", "-d", metavar="DESIGN")
     n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
-    of: PlanName | None = option(
+    of: Literal["uniform-records", "predicted-links"] | None = option(
         "predicted-clusters: their chances, by uniform-records or predicted-links of theirs.", rare=True
     )
     values: Path | None = file_option(
@@ -186,27 +103,18 @@ class Planned:
     )
 
     def plan(self) -> plans.Plan:
-        design = self.design or PlanName.MULTIPURPOSE
-        name, takes = design.value, PLAN_TAKES.get(self.design, [])
+        name = self.design or "multipurpose"
         given = [o for o in ("top_up", "of", "values") if getattr(self, o) is not None]
-        foreign = [option for option in given if option not in takes]
-        foreign += ["of pairs"] if self.of is PlanName.PAIRS else []
-        if foreign:
-            raise DataError(f"--design {name} does not take {name_options(foreign)}")
-        if "values" in takes and self.values is None:
-            raise DataError(f"--design {name} needs --values")
-        if self.top_up is not None:
-            return plans.NewRecords()
-        cls: Any = plans.PLANS[name]
-        plan: plans.Plan = cls() if self.of is None else cls(plans.PLANS[self.of.value]())
+        refuse_for_design(name, given, PLAN_TAKES.get(self.design, []))
+        cls: Any = plans.PLANS[name] if self.top_up is None else plans.NewRecords
+        plan: plans.Plan = cls() if self.of is None else cls(plans.PLANS[self.of]())
         return plan
 
     def values_of_records(self) -> pd.Series | None:
         """Return the value of every record, if the plan needs one."""
         if self.values is None:
             return None
-        read = numbers if self.design is PlanName.GIVEN_CHANCES else keyed
-        return read(self.values, "record", "value")
+        return (numbers if self.design == "given-chances" else keyed)(self.values, "record", "value")
 
 
 @panel("What annotators see")
@@ -244,11 +152,7 @@ class Shown:
     )
 
     def tasks(
-        self,
-        drawn: eb.labels.RecordDraws,
-        record: str | None,
-        any_id: bool = False,
-        prediction: eb.Clustering | None = None,
+        self, drawn: eb.labels.RecordDraws, reading: ReadingOptions, prediction: eb.Clustering | None
     ) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows.
 
@@ -257,14 +161,14 @@ class Shown:
         tables = []
         if self.search is not None and self.attributes is not None:
             known = pd.Index(drawn.table["record"].unique())
-            rows = files.key_by_source(read_attributes(self.attributes, record, known=known), known)
+            rows = files.key_by_source(read_attributes(self.attributes, reading.record, known=known), known)
             rows = rows.rename(columns={rows.columns[0]: "record"})
             tables.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             tables.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            reading = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
-            looser, _ = reading.read(PredictionFile(self.looser), "looser clustering")
+            own = ReadingOptions(record=reading.record, links=LinkOptions(), any_id=reading.any_id)
+            looser, _ = own.read(PredictionFile(self.looser), "looser clustering")
             tables.append(eb.labels.from_clustering(drawn, looser))
         candidates = eb.labels.interleaved(*tables) if tables else None
         if candidates is not None and self.limit is not None:
@@ -276,33 +180,31 @@ class Shown:
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
+        if self.attributes is None:
+            return shown
         known = ids.as_index(shown["record"].unique())
-        attributes = None if self.attributes is None else self._read_attributes(record, known, prediction)
+        attributes = self._read_attributes(self.attributes, reading.record, known, prediction)
         if attributes is None:
             return shown
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
     def _read_attributes(
-        self, record: str | None, shown: pd.Index, prediction: eb.Clustering | None
+        self, path: Path, record: str | None, shown: pd.Index, prediction: eb.Clustering | None
     ) -> pd.DataFrame | None:
         """Return attributes of shown records, but those that tell the prediction; None if none is left."""
-        assert self.attributes is not None
-        whole = prediction is not None and self.attributes.stat().st_size < files.LARGE
-        rows = read_attributes(self.attributes, record, None if whole else shown, shown)
-        clusters = None
+        whole = prediction is not None and path.stat().st_size < files.LARGE
+        rows, clusters = read_attributes(path, record, None if whole else shown, shown), None
         if whole and prediction is not None:
-            rows = files.key_by_source(rows, shown)
-            at = ids.as_index(rows.iloc[:, 0])
-            rows = rows[at.isin(prediction.records.astype("str"))]
-            position = prediction.records.astype("str").get_indexer(ids.as_index(rows.iloc[:, 0]))
-            clusters = prediction.codes[position]
+            rows, records = files.key_by_source(rows, shown), prediction.records.astype("str")
+            rows = rows[ids.as_index(rows.iloc[:, 0]).isin(records)]
+            clusters = prediction.codes[records.get_indexer(ids.as_index(rows.iloc[:, 0]))]
         kept = [] if self.show is None else self.show.split(",")
-        arrays.refuse_names(kept, list(rows.columns), str(self.attributes))
-        told = [c for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
+        arrays.refuse_names(kept, list(rows.columns), str(path))
+        told = [str(c) for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
         if told:
             message(
-                f"note: {', '.join(map(str, told))} of {self.attributes} left out, which would tell the "
-                f"prediction to annotators: --show {','.join(map(str, told))} keeps it"
+                f"note: {', '.join(told)} of {path} left out, which would tell the prediction to annotators: "
+                f"--show {','.join(told)} keeps it"
             )
         rows = rows.drop(columns=told)
         if told and rows.shape[1] == 1:
@@ -310,21 +212,6 @@ class Shown:
         # a name by which nobody guesses which column has records
         rows = rows.rename(columns={rows.columns[0]: "record"})
         return rows[rows["record"].isin(shown.astype("str"))].reset_index(drop=True)
-
-
-def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
-    """Refuse candidates that are not in the prediction, such as clusters that were taken for records."""
-    candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
-    if not len(candidates):
-        return
-    with sources.open_source(prediction) as source:
-        predicted = source.look_up(candidates)["record"]
-    strange = candidates[~candidates.isin(predicted)]
-    if len(strange):
-        raise DataError(
-            f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "
-            f"{head(strange)}: --candidates are pairs of its records, and --looser a record and its cluster"
-        )
 
 
 def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFrame:
@@ -346,5 +233,234 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
         pairs = pairs.assign(score=taken.scores()) if swept else pairs
     scored = pairs if pairs.shape[1] == 3 else pairs.assign(score=1.0)
     score = scored.columns[2]
-    numbers = pd.to_numeric(scored[score], errors="coerce")
-    return eb.labels.from_pairs(drawn, scored.assign(**{score: numbers}), score)
+    return eb.labels.from_pairs(
+        drawn, scored.assign(**{score: pd.to_numeric(scored[score], errors="coerce")}), score
+    )
+
+
+@command("draw")
+def draw_command(
+    *,
+    inputs: PredictionOptions,
+    planned: Planned,
+    shown: Shown,
+    replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
+    folder: Path = option("Folder to write.", "--output", "-o", default=REQUIRED),
+    formatted: Formatted,
+) -> None:
+    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
+
+    \b
+    --design says what to draw:
+      multipurpose        records, single ones and those of large clusters a
+                          little more often: all metrics, the default
+      uniform-records     records, uniformly: size models and top-ups too
+      predicted-links     ends of predicted links: precision, and no recall
+      stratified          records in strata (--values)
+      given-chances       with chances of your own (--values)
+      predicted-clusters  predicted clusters without repeats
+      pairs               pairs of records, by bands of their score (--edges)
+
+    \b
+    Examples:
+      erbayes draw clusters.csv -n 200 --seed 7 \\
+          --attributes customers.csv -o to-label
+      erbayes draw --more 100 to-label
+    """
+    groups = (inputs, inputs.reading, inputs.reading.links, shown, planned)
+    call = remembered({name: value for one in groups for name, value in vars(one).items()}, folder)
+    if planned.design == "pairs":
+        named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
+        named += ["cluster"] if inputs.cluster else []
+        if others := [name for name in named if name not in ("attributes", "design", "n", "seed")]:
+            raise DataError(f"--design pairs does not take {name_options(others)}")
+        write_pairs(inputs, planned.n, planned.seed, shown.attributes, call, replace_answers, folder)
+        return
+    older = None if planned.more is None else folders.read_folder(folder)
+    if older is None:
+        plan = planned.plan()
+        folders.refuse_folder(folder, replace_answers)
+    else:
+        folders.refuse_dependent(older)
+        plan, number = older.drawn.plan, older.drawn.n + (planned.more or 0)
+        design: Any = plans.to_plain(plan)["name"]
+        planned = replace(planned, design=design, n=number, seed=older.drawn.seed)
+    drawn, table, read = _draw_tasks(inputs, planned, shown, plan, older)
+    # a folder keeps the files that it was made of, and the call that drew it
+    paths = {name: str(path) for one in (inputs, shown, planned) for name, path in files_of(one)}
+    facts = {"read": read, **paths, CALL: call}
+    if older is not None:
+        written = folders.add_draws(older, drawn, table, facts)
+    else:
+        settings = {name: getattr(shown, name) for name in ("annotators", "overlap", "blind")}
+        written = eb.labels.write_folder(
+            folder, drawn, table, replace=replace_answers, facts=facts, **settings
+        )
+    if isinstance(plan, plans.PlanBySize):
+        message(f"expected draws: {plans.say_expected(plan, drawn.known, planned.n)}")
+    _show_folder(written, formatted)
+    if shown.attributes is None:
+        records = inputs.reading.links.records
+        more = records is not None and files.read_table(records).shape[1] > 1
+        message(f"note: annotators see ids alone; --attributes {records if more else 'FILE'} shows more")
+    _note_candidates(table)
+    _note_large(drawn)
+    if not sheets.HAS_XLSX:
+        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+def _draw_tasks(
+    inputs: PredictionOptions,
+    planned: Planned,
+    shown: Shown,
+    plan: plans.Plan,
+    older: folders.Folder | None,
+) -> tuple[eb.labels.RecordDraws, pd.DataFrame, str]:
+    """Return the draws of a plan, in all with those of an older folder, their tasks, and what was read."""
+    values = planned.values_of_records()
+    with inputs.reading.opened(inputs.part) as (prediction, read):
+        message(f"read {read}")
+        if older is not None:
+            older.drawn.refuse_another(prediction)
+        if planned.top_up is not None:
+            values = _flag_new(planned.top_up, prediction)
+        with saying_alarms() as said:
+            drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
+        heap = heaps.find_heap(drawn.known)
+        if said and heap is not None:
+            number = min(LOOKED_AT, heap.clusters)
+            with sources.open_source(prediction) as source:
+                first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
+            names = head(first["cluster"].head(number), number)
+            message(f"note: such as {names}, which are drawn at random")
+        if planned.top_up is not None:
+            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
+        in_memory = prediction if isinstance(prediction, eb.Clustering) else None
+        table = shown.tasks(drawn, inputs.reading, in_memory)
+        _refuse_strange_candidates(table, prediction)
+        if in_memory is not None:
+            inputs.reading.refuse_unbound(shown.attributes)
+    return drawn, table, read
+
+
+def _flag_new(older: Path, prediction: Any) -> pd.Series:
+    """Return 1 for each record of a prediction that is new since an older folder was drawn, 0 for others."""
+    folder = folders.read_folder(older)
+    with within(f"--top-up {older}"):
+        folder.drawn.uniform()
+    if not isinstance(prediction, eb.Clustering):
+        raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
+    new = ~prediction.records.isin(read_drawn_from(folder).records)
+    if not new.any():
+        old = f"all {len(new):,} records of PREDICTION are old"
+        raise DataError(f"--top-up {older}: {old}: none can be drawn")
+    message(
+        f"note: {new.sum():,} of {len(new):,} records are new since {older} was drawn. Add rows to its "
+        "sheets for those that belong to its entities, as an estimate from both counts whole entities"
+    )
+    return pd.Series(new.astype(float), prediction.records)
+
+
+def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
+    """Refuse candidates that are not in the prediction, such as clusters that were taken for records."""
+    candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
+    if not len(candidates):
+        return
+    with sources.open_source(prediction) as source:
+        strange = candidates[~candidates.isin(source.look_up(candidates)["record"])]
+    if len(strange):
+        raise DataError(
+            f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "
+            f"{head(strange)}: --candidates are pairs of its records, and --looser a record and its cluster"
+        )
+
+
+def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
+    """Print what was written, and which files are for whom."""
+    hands = [
+        (who, len(numbers), " or ".join(sorted(file.name for file in folder.path.glob(f"*-{who}.*"))))
+        for who, numbers in folder.dealt.items()
+    ]
+    draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
+    sentences = [
+        f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
+        *(f"{who}: {number:,} tasks in {names}" for who, number, names in hands),
+    ]
+    table = pd.DataFrame(hands, columns=["annotator", "tasks", "files"])
+    table = table.assign(folder=str(folder.path), draws=draws, records=records)
+    formatted.show_sentences(Answer(table=table, sentences=sentences))
+
+
+def _note_candidates(table: pd.DataFrame) -> None:
+    """Say that tasks show no candidates, or too many of them."""
+    candidates = (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()
+    if not candidates.any():
+        message(
+            "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
+            "and recall comes out too high: --search, --looser or --candidates show some"
+        )
+    if (longest := candidates.max()) > MANY:
+        message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
+
+
+def _note_large(drawn: eb.labels.RecordDraws) -> None:
+    """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
+    largest = drawn.table["size"].max()
+    if (share := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > unseen.NOTABLE:
+        message(
+            f"note: the largest predicted cluster of these draws has {largest:,} records, and {share:.0%} "
+            "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
+            "what entities of such sizes miss: draw more"
+        )
+
+
+@command("labels")
+def labels_command(
+    *,
+    folder: Path = argument("Folder of erbayes draw."),
+    decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
+    problems: Path | None = option(
+        "CSV file to write, with every fault in the answers.", ends=("csv", "xlsx")
+    ),
+    output: Path | None = option("CSV file to write: record and entity of each label.", "-o", ends=("csv",)),
+    formatted: Formatted,
+) -> None:
+    """Read the answers in FOLDER: what came back, faults, agreement.
+
+    Faults that leave an entity open must be decided before anything is estimated: in the sheets, or all
+    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
+    without a complete answer leaves its draws unresolved, which count as missing at random (not under
+    predicted-clusters --of, which needs each). Faults are no failure of this command, which ends with 0, as
+    sheets have them while people label; commands that estimate refuse them.
+
+    \b
+    Example:
+      erbayes labels to-label --problems problems.csv
+    """
+    labels = eb.labels.read_labels(folder)
+    plain = formatted.chosen == "table"
+    if plain:
+        show_labels(labels)
+    else:
+        show_cautions(labels)
+        formatted.show(Answer(table=tabulate_labels(labels)))
+    wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
+    if wrong and not decide:
+        message(
+            f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
+            "sheets, or together in the sheet that --decide writes"
+        )
+    written: list[Path] = []
+    if problems is not None:
+        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+        with files.replacing(problems) as new:
+            sheets.write_sheet(faults, new, ())
+        written.append(problems)
+    if decide:
+        written.append(labels.write_disputed())
+    if output is not None:
+        table = labels.labels.rename_axis("record").rename("entity").reset_index()
+        files.write_text(output, render_csv(table, ids=True))
+        written.append(output)
+    for path in written:
+        typer.echo(f"wrote {path}", err=not plain)

@@ -11,7 +11,6 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence, head
 from .._internal.remedies import Missing
-from .drawing import DesignName, Drawing, design_of
 from .lazily import (
     answer_faults,
     column_roles,
@@ -38,15 +37,17 @@ from .options import (
 from .predictions import (
     CLUSTERS,
     LABELLED,
+    Drawing,
     PredictionFile,
     PredictionOptions,
     ReadingOptions,
+    design_of,
     in_words,
-    read_both,
+    read_drawn_from,
     read_ids,
 )
 from .printing import find_cautions, show_cautions
-from .remembered import TABLE, name_columns, words_behind
+from .remembered import TABLE, Call, name_columns, words_behind
 
 missing_option = partial(
     option,
@@ -63,7 +64,7 @@ def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels
     """Read the labels of a folder, and print cautions about annotators; return None if LABELS is a file."""
     if not path.is_dir():
         return None
-    uniform = drawing.design is DesignName.UNIFORM_RECORDS
+    uniform = drawing.design == "uniform-records"
     named = {"design": None if uniform else drawing.design, "entity": entity}
     if options := [name for name, value in named.items() if value is not None] + drawing.given:
         raise DataError(
@@ -87,6 +88,63 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
     kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
     draws = len(labels.folder.drawn.table)
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
+
+
+def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
+    """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
+    call = Call.of(labels.folder.path)
+    if "top_up" not in call.options:
+        return None
+    older = eb.labels.read_labels(call.take("top_up")).uniform()
+    for one in (older, labels):
+        if len(one.unresolved):
+            raise DataError(
+                f"{one.folder.path}: {len(one.unresolved):,} tasks have no complete answer, but a folder and "
+                "the one that it tops up are read together once all have: answer them"
+            )
+    before, now = (read_drawn_from(one.folder) for one in (older, labels))
+    what = f"{older.folder.path} and {labels.folder.path}"
+    united = unite(older.labels, labels.labels, before.records, now.records, what)
+    _warn_incomplete(united, older, before, now)
+    draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
+    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
+
+
+def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
+    """Return record -> entity of both; an entity of both has the same records, but for new ones."""
+    shared = old.index.intersection(new.index)
+    pairs = pd.DataFrame({"old": old[shared].to_numpy(), "new": new[shared].to_numpy()}).drop_duplicates()
+    mine, theirs = old[old.isin(pairs["old"])], new[new.isin(pairs["new"])]
+    both = pd.concat([mine, theirs], axis=1, keys=["old", "new"])
+    wrong = both["new"].isna() & both.index.isin(now) | both["old"].isna() & both.index.isin(before)
+    for side in ("old", "new"):
+        wrong |= both[side].isin(pairs.loc[pairs.duplicated(side), side])
+    if wrong.any():
+        raise DataError(
+            f"{what} contradict each other about the entities of {wrong.sum():,} records, such as "
+            f"{head(both.index[wrong])}: an entity of both has the same records in both, apart from new ones "
+            "that the older folder leaves out; correct the answers in either"
+        )
+    # an entity is named by one of its records, so that no two entities have one name
+    known = old[~old.index.isin(new.index)]
+    united: pd.Series = pd.concat([new, known.replace(dict(zip(pairs["old"], pairs["new"], strict=True)))])
+    return united
+
+
+def _warn_incomplete(
+    united: pd.Series, older: eb.labels.Labels, before: eb.Clustering, now: eb.Clustering
+) -> None:
+    """Say how many entities of the older folder may have new records that no answer names."""
+    cluster = pd.Series(now.codes, now.records)
+    unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)
+    mine = united[older.labels.index]
+    near = cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()
+    if near.any():
+        message(
+            f"caution: {mine[near].nunique():,} of {mine.nunique():,} entities of {older.folder.path} share "
+            "a predicted cluster with new records that no answer names. If some are theirs, add rows "
+            f"for them to the sheets of {older.folder.path}, since estimates count whole entities"
+        )
 
 
 def _explain_unlike(units: eb.units.Units, drawn: eb.labels.RecordDraws) -> str | None:

@@ -249,9 +249,6 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 APART = [
     ("", "by", "across", "ask for two results"),
-    ("", "side_by_side", "engine", "ask for different engines"),
-    ("", "side_by_side", "by across picture annotator_errors", "ask for different analyses"),
-    ("", "side_by_side", "interval", "do not go together, as each engine has its own interval"),
     ("", "annotator_errors", "engine", "do not go together, as errors of labels are for the closed form"),
     ("compare", "picture annotator_errors", "by across", "do not go together, as groups are compared alone"),
 ]

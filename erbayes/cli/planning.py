@@ -1,18 +1,22 @@
-"""The command `erbayes plan`: how many units to label, from a pilot."""
+"""The commands that decide by a sample: how many units to label, is it good enough, how wrong is a number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import typer
 
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import MetricOptions
-from .drawing import DesignName, PlanName
+from .analyses import OWN, AnnotatorErrors, MetricOptions, Minima, Numbers
 from .inputs import One
-from .lazily import pd, plans, unseen
-from .options import command, message, option, say, saying_alarms
+from .lazily import pd, plans, stopping, unseen
+from .options import command, file_option, flag, message, option, say, saying_alarms
 from .printing import Answer, Printing, blank_missing, count_read
+from .thresholds import check_pairs, has_pairs
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
@@ -65,9 +69,9 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
     known = pilot.units.known
     if known is not None and known.singletons and pilot.units.by_entity:
         column = plans.Multipurpose().column(known)
-        designs[PlanName.MULTIPURPOSE.value] = eb.design.ByPredictedSize(column)
-    designs[DesignName.UNIFORM_RECORDS.value] = eb.design.UniformRecords()
-    designs[DesignName.UNIFORM_CLUSTERS.value] = eb.design.UniformClusters()
+        designs["multipurpose"] = eb.design.ByPredictedSize(column)
+    designs["uniform-records"] = eb.design.UniformRecords()
+    designs["uniform-clusters"] = eb.design.UniformClusters()
     if inputs.returned is not None:
         design = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
@@ -101,3 +105,107 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
                 f"note: {name}: {n:,} draws are expected to leave {share:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"
             )
+
+
+@command("check")
+def check_command(
+    *,
+    inputs: One,
+    minima: Minima,
+    once: bool = flag("The labels are looked at only once, and their number was fixed before."),
+    errors: AnnotatorErrors,
+    printing: Printing,
+) -> None:
+    """Check whether metrics of PREDICTION reach their minimum.
+
+    A metric holds if its interval is at or above the minimum, fails if it is below, and is open otherwise,
+    with the approximate number of further draws that would decide. The intervals of all metrics cover jointly
+    at LEVEL: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that counts links is open while over
+    a tenth of all predicted links are in clusters larger than any that a draw touches, as are all that do not
+    fail while an alarm is a fault. The reason is printed.
+
+    You may check after every new label and stop at any time, unless --once is there. Exact bets need draws in
+    --drawn, in the order of drawing. Files and designs are those of erbayes estimate. With --edges, LABELS
+    may be the folder or the answers of erbayes draw --design pairs: --min-precision is then checked --once,
+    at --threshold, by exact bets.
+
+    Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
+    cannot be used.
+
+    \b
+    Examples:
+      erbayes check to-label --min-precision 0.95 --min-recall 0.8
+      erbayes check to-label --once --min b3-recall=0.9
+      erbayes check edges.csv answers.csv --edges --records ids.csv \\
+          --threshold 1.5 --once --min-precision 0.9
+    """
+    minimum = minima.read()
+    if has_pairs(inputs):
+        if errors.option is not None:
+            raise DataError(f"{errors.option} is about labelled entities, and {inputs.labels} has pairs")
+        if not once:
+            raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
+        check, alarms, about = check_pairs(inputs, minimum)
+    else:
+        sample, read = inputs.sample()
+        rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
+        check = eb.labels.check(sample, minimum, rule)
+        if errors.option is not None:
+            found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
+            message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
+            check = found.both
+        alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
+    table = check.table().reset_index()
+    printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
+    raise typer.Exit(stopping.STATUS[check.verdict])
+
+
+@command("impact")
+def impact_command(
+    *,
+    inputs: One,
+    numbers: Numbers,
+    attributes: Path | None = file_option(
+        "Table of all records: ids in the column of --record, or the first.", panel=OWN
+    ),
+    by: str | None = option("Column of --attributes: results are by its values.", panel=OWN),
+    errors: AnnotatorErrors,
+    printing: Printing,
+) -> None:
+    """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
+
+    How many customers are there really? How many with ten orders or more, what is the Gini, what are the
+    top 100 worth? Each --statistic is computed from the clusters, and estimated for the true entities from
+    LABELS. The prediction itself helps, since its number is known. Files and designs are those of erbayes
+    estimate.
+
+    \b
+    predicted         the number as computed from the clusters
+    estimate          the number of the true entities: lower to upper
+    difference        how far the clusters are off: least to most
+    equivalent_labels further labels that would shorten the interval as much
+
+    Names in a top ten, maxima and statistics of ties between entities are refused, as are attributes that the
+    matcher wrote itself and numbers that depend on fewer than ten effective draws.
+
+    \b
+    Examples:
+      erbayes impact clusters.csv labels.csv -d uniform-records --drawn drawn.csv
+      erbayes impact to-label --attributes orders.csv \\
+          --feature span=year:range --feature sales=amount:sum \\
+          --statistic 'mean(span)' --statistic 'top(100, sales)'
+      erbayes impact clusters.csv to-label --attributes orders.csv --by country
+    """
+    sample, read = inputs.sample()
+    alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
+    estimated = numbers.estimate(inputs, sample, attributes, by, errors)
+    table: pd.DataFrame = estimated.table(level=inputs.level)
+    plain = estimated.random if errors.option is not None else estimated
+    about = count_read(sample, text=read)
+    alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
+    sentences = plain.sentences(inputs.level)
+    if errors.option is None:
+        table = table.reset_index()
+    else:
+        sentences = [estimated.sentence(inputs.level)]
+    printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=about))

@@ -1,20 +1,31 @@
-"""Options of predictions, and their reading: memberships, links, databases, and origins of folders."""
+"""Options of predictions and designs, and their reading: memberships, links, databases, and how labelled
+units were drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import arrays, column_roles, files, folders, large_files, pd, readings
-from .options import argument, file_option, flag, message, option, panel, record_option, stored_option, within
+from .lazily import arrays, column_roles, files, folders, ids, large_files, pd, readings
+from .options import (
+    argument,
+    file_option,
+    flag,
+    message,
+    name_options,
+    option,
+    panel,
+    record_option,
+    stored_option,
+)
 from .remembered import Call, File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
@@ -41,11 +52,6 @@ class LinkOptions:
     records: Path | None = file_option(
         "With --edges, all records, some of which may be in no pair.", rare=True
     )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Return the options that say what columns of links mean."""
-        return {name: getattr(self, name) for name in ("edges", "score", "threshold")}
 
 
 def read_ids(path: Path, record: str | None, near: readings.Near | None = None) -> pd.Index:
@@ -84,22 +90,15 @@ class ReadingOptions:
                     f"{part.path} is a DuckDB database",
                     Remedy("scan it", "erbayes.large.DatabaseTable(path, table)", "--table NAME"),
                 )
-        by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
         words = [path for path in paths if isinstance(path, File)]
-        if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
-            return by_option or any(
-                path.is_dir()
-                or (
-                    path.stat().st_size >= files.LARGE
-                    and large_files.unpacks(path)
-                    and bool(find_spec("duckdb"))
-                )
-                for path in paths
-            )
-        if by_option or any(path.is_dir() for path in paths):
+        links = self.links.edges or any(x.threshold is not None or "edges" in x.options for x in words)
+        by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
+        in_place = by_option or any(path.is_dir() for path in paths)
+        if links and in_place:
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
-        return False
+        large = [x for x in paths if not (links or in_place) and x.stat().st_size >= files.LARGE]
+        return in_place or any(large_files.unpacks(path) and bool(find_spec("duckdb")) for path in large)
 
     def source(self, part: PredictionFile) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
@@ -152,7 +151,7 @@ class ReadingOptions:
     def take(self, part: PredictionFile, what: str, near: readings.Near | None = None) -> readings.Reading:
         """Return what the columns of a prediction mean; `near`: what labels say of records."""
         table = self.read_table(part.path)
-        links = self.links.given
+        links = {name: getattr(self.links, name) for name in ("edges", "score", "threshold")}
         optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
         cluster = None if optional else part.cluster
         self.bound.update(["--cluster"] if cluster is not None else [])
@@ -246,17 +245,14 @@ class ReadingOptions:
             for name, part in parts.items()
         }
         if foreign := [parts[name].path for name, one in named.items() if one.links or one.sources]:
-            raise DataError(
-                f"{foreign[0]} is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
-            )
-        records = {one.record for one in named.values()}
+            said = "is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
+            raise DataError(f"{foreign[0]} {said}")
+        records = [*{one.record for one in named.values()}]
         if len(records) > 1:
-            raise DataError(
-                f"files that are scanned together have one name for records, not {head(list(records))}"
-            )
+            raise DataError(f"files that are scanned together have one name for records, not {head(records)}")
         clusters = {name: one.cluster for name, one in named.items()}
         return eb.large.Columns(
-            records.pop(), clusters if len(parts) > 1 else clusters.popitem()[1], self.any_id
+            records[0], clusters if len(parts) > 1 else clusters.popitem()[1], self.any_id
         )
 
     @property
@@ -294,90 +290,133 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
-    options = call.options
-    reading = ReadingOptions(
-        record=options.get("record"),
-        links=LinkOptions(**links),
-        **{name: options[name] for name in ("alone", "strip", "any_id") if name in options},
-    )
-    part = PredictionFile(path, cluster=options.get("cluster"))
+    known = {x: call.options[x] for x in ("record", "alone", "strip", "any_id") if x in call.options}
+    part = PredictionFile(path, cluster=call.options.get("cluster"))
+    reading = ReadingOptions(links=LinkOptions(**links), **known)
     prediction: eb.Clustering = reading.read(part, f"prediction {path}")[0]
     if not folder.drawn.is_from(prediction):
         raise DataError(f"{path} has changed since {folder.path} was drawn from it: put the old file back")
     return prediction
 
 
-def flag_new(older: Path, prediction: Any) -> pd.Series:
-    """Return 1 for each record of a prediction that is new since an older folder was drawn, 0 for others."""
-    folder = folders.read_folder(older)
-    with within(f"--top-up {older}"):
-        folder.drawn.uniform()
-    if not isinstance(prediction, eb.Clustering):
-        raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
-    new = ~prediction.records.isin(read_drawn_from(folder).records)
-    if not new.any():
-        raise DataError(
-            f"--top-up {older}: all {len(new):,} records of PREDICTION are old: none can be drawn"
-        )
-    message(
-        f"note: {new.sum():,} of {len(new):,} records are new since {older} was drawn. Add rows to its "
-        "sheets for those that belong to its entities, as an estimate from both counts whole entities"
+DesignName = Literal[
+    "uniform-records", "distinct-entities", "uniform-clusters", "known-weights", "stratified"
+]
+TAKES: dict[DesignName, list[str]] = {
+    "uniform-records": ["drawn", "population"],
+    "distinct-entities": ["draws", "population"],
+    "uniform-clusters": ["drawn", "population"],
+    "known-weights": ["drawn", "population", "weights"],
+    "stratified": ["strata", "populations"],
+}
+"""Options of each design."""
+NEEDED = ("draws", "weights", "strata", "populations", "values")
+"""Options that a design needs if it takes them."""
+
+
+def refuse_for_design(design: str, given: Collection[str], takes: Sequence[str]) -> None:
+    """Refuse options that a design does not take, and a design without those that it needs."""
+    if foreign := [option for option in given if option not in takes]:
+        right = f"; it takes {name_options(takes)}" if takes else ""
+        raise DataError(f"--design {design} does not take {name_options(foreign)}{right}")
+    needed = [option for option in takes if option in NEEDED]
+    if not {*needed} <= {*given}:
+        raise DataError(f"--design {design} needs {name_options(needed, ' and ')}")
+
+
+@panel("Design")
+class Drawing:
+    """Options of the way in which the labelled units were drawn."""
+
+    design: DesignName | None = option(
+        "How units were drawn. Of a folder, uniform-records takes such draws alone.", "-d", metavar="DESIGN"
     )
-    return pd.Series(new.astype(float), prediction.records)
+    drawn: Path | None = file_option("File of one column: the unit of each draw.")
+    draws: int | None = option("Number of records that were drawn.", min=1, metavar="NUMBER")
+    population: int | None = option("Number of records or units to draw from.", min=1, metavar="NUMBER")
+    weights: Path | None = file_option("File of units and their weights.", rare=True)
+    strata: Path | None = file_option("File of units and their strata.", rare=True)
+    populations: Path | None = file_option("File of strata and their numbers of units.", rare=True)
 
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that have a value, without --design."""
+        return [f.name for f in fields(self) if f.name != "design" and getattr(self, f.name) is not None]
 
-def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
-    """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
-    call = Call.of(labels.folder.path)
-    if "top_up" not in call.options:
-        return None
-    older = eb.labels.read_labels(call.take("top_up")).uniform()
-    for one in (older, labels):
-        if len(one.unresolved):
+    @property
+    def in_words(self) -> str:
+        """Return the options that have a value, with their values; "" if there is none."""
+        design = [] if self.design is None else [f"--design {self.design}"]
+        return " ".join([*design, *(f"--{name} {getattr(self, name)}" for name in self.given)])
+
+    def read(self, entities: Callable[[], pd.Index]) -> eb.design.contract.Design:
+        """Make the design, and read the files that it needs; `entities`: those of the labels, if needed."""
+        if self.design is None:
             raise DataError(
-                f"{one.folder.path}: {len(one.unresolved):,} tasks have no complete answer, but a folder and "
-                "the one that it tops up are read together once all have: answer them"
+                f"--design is needed, one of {', '.join(TAKES)}: how were the "
+                "labelled units drawn? Only a folder of erbayes draw needs no design"
             )
-    before, now = (read_drawn_from(one.folder) for one in (older, labels))
-    what = f"{older.folder.path} and {labels.folder.path}"
-    united = unite(older.labels, labels.labels, before.records, now.records, what)
-    _warn_incomplete(united, older, before, now)
-    draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
+        refuse_for_design(self.design, self.given, TAKES[self.design])
+        files: Any = self
+        units = None if self.drawn is None else _read_drawn(self.drawn, entities)
+        match self.design:
+            case "uniform-records":
+                return eb.design.UniformRecords(units, self.population)
+            case "uniform-clusters":
+                return eb.design.UniformClusters(self.population, units)
+            case "distinct-entities":
+                return eb.design.DistinctEntities(files.draws, self.population)
+            case "known-weights":
+                weights = numbers(files.weights, "unit", "weight")
+                return eb.design.KnownWeights(weights, units, self.population)
+            case "stratified":
+                of_strata = numbers(files.populations, "stratum", "number", whole=True)
+                sizes = {str(h): int(n) for h, n in of_strata.items()}
+                return eb.design.Stratified(keyed(files.strata, "unit", "stratum"), sizes)
 
 
-def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
-    """Return record -> entity of both; an entity of both has the same records, but for new ones."""
-    shared = old.index.intersection(new.index)
-    pairs = pd.DataFrame({"old": old[shared].to_numpy(), "new": new[shared].to_numpy()}).drop_duplicates()
-    mine, theirs = old[old.isin(pairs["old"])], new[new.isin(pairs["new"])]
-    both = pd.concat([mine, theirs], axis=1, keys=["old", "new"])
-    wrong = both["new"].isna() & both.index.isin(now) | both["old"].isna() & both.index.isin(before)
-    for side in ("old", "new"):
-        wrong |= both[side].isin(pairs.loc[pairs.duplicated(side), side])
-    if wrong.any():
+def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
+    """Return the unit of each draw; of several columns, that which has entities of the labels."""
+    table, said = files.read_table(path), said_of(path, 1)
+    arrays.refuse_names(said, list(table.columns), str(path))
+    near = readings.Near({None: entities()}) if table.shape[1] > 1 and not said else None
+    column = column_roles.find_record(table, near, f"the draws {path}", next(iter(said), None))
+    files.refuse_repeated_header(table[[column]], path)
+    return list(table[column])
+
+
+def keyed(path: Path, key: str, value: str) -> pd.Series:
+    """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
+    frame = files.read_columns(path, 2, said_of(path, 2))
+    key, value = frame.columns
+    keys = ids.ids(frame[key], f"{path}, column {key!r}")
+    if not keys.is_unique:
+        twice = keys[keys.duplicated()]
+        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
+    return pd.Series(ids.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
+
+
+def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
+    """Read a file as `keyed` does, with numbers in the second column."""
+    text = keyed(path, key, value)
+    if pd.notna(pd.to_numeric(str(text.name), errors="coerce")):
         raise DataError(
-            f"{what} contradict each other about the entities of {wrong.sum():,} records, such as "
-            f"{head(both.index[wrong])}: an entity of both has the same records in both, apart from new ones "
-            "that the older folder leaves out; correct the answers in either"
+            f"{path}: {text.name!r} is the name of its second column: is the first line a row of data? It "
+            f"must name the columns, such as {key},{value}"
         )
-    # an entity is named by one of its records, so that no two entities have one name
-    known = old[~old.index.isin(new.index)]
-    united: pd.Series = pd.concat([new, known.replace(dict(zip(pairs["old"], pairs["new"], strict=True)))])
-    return united
+    parsed = pd.to_numeric(text, errors="coerce")
+    wrong = parsed.isna() | (whole & (parsed % 1 != 0))
+    if wrong.any():
+        kind, where = "whole numbers" if whole else "numbers", f"{path}, column {text.name!r}"
+        example = f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
+        raise DataError(f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {example}")
+    return parsed.astype("int64") if whole else parsed
 
 
-def _warn_incomplete(
-    united: pd.Series, older: eb.labels.Labels, before: eb.Clustering, now: eb.Clustering
-) -> None:
-    """Say how many entities of the older folder may have new records that no answer names."""
-    cluster = pd.Series(now.codes, now.records)
-    unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)
-    mine = united[older.labels.index]
-    near = cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()
-    if near.any():
-        message(
-            f"caution: {mine[near].nunique():,} of {mine.nunique():,} entities of {older.folder.path} share "
-            "a predicted cluster with new records that no answer names. If some are theirs, add rows "
-            f"for them to the sheets of {older.folder.path}, since estimates count whole entities"
-        )
+def design_of(labels: eb.labels.Labels, drawn_from: Any = None) -> eb.design.contract.Design:
+    """Return the design of a folder, with the values of records that annotators have added, if it has any."""
+    call, known, values = Call.of(labels.folder.path), labels.folder.drawn.values, None
+    if known is not None and "values" in call.options and (path := call.take("values")).is_file():
+        read = numbers if pd.api.types.is_numeric_dtype(known) else keyed
+        values = read(path, "record", "value")
+    return labels.design(drawn_from, values=values)

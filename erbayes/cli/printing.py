@@ -7,12 +7,11 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from html import escape
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -32,11 +31,7 @@ PHONE = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 """What keeps a phone from showing a page as wide as a desk's."""
 
 
-class Format(Enum):
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    HTML = "html"
+Format = Literal["table", "csv", "json", "html"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,23 +54,18 @@ class Answer:
         """Return all of it as text; CSV has the table alone, as has JSON if nothing was read."""
         shown = self.table if self.shown is None else self.shown
         match format:
-            case Format.CSV:
+            case "csv":
                 return render_csv(self.table, self.ids)
-            case Format.JSON:
-                # JSON has neither NaN nor infinity
-                rows = [
-                    {
-                        str(k): None if isinstance(x, float) and not math.isfinite(x) else x
-                        for k, x in row.items()
-                    }
-                    for row in blank_missing(self.table).to_dict("records")
-                ]
+            case "json":
+                rows = blank_missing(self.table).to_dict("records")
+                for row in rows:  # JSON has neither NaN nor infinity
+                    row |= {k: None for k, x in row.items() if isinstance(x, float) and not math.isfinite(x)}
                 alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
                 answer = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
                 return json.dumps(answer if self.read else rows, indent=1, ensure_ascii=False) + "\n"
-            case Format.HTML:
+            case "html":
                 return _render_page(_name_level(digits.shown(shown)), self.sentences, self.alarms)
-            case Format.TABLE:
+            case "table":
                 said = "".join(f"{sentence}\n" for sentence in self.sentences)
                 return f"{f'{said}\n' if said else ''}{render_plain(shown, width, self.spare)}"
 
@@ -91,9 +81,8 @@ def _name_level(text: pd.DataFrame) -> pd.DataFrame:
 def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence[Sentence]) -> str:
     """Return a page in the style of reports."""
     said = [f'<p class="headline">{escape(sentence)}</p>' for sentence in sentences]
-    for alarm in alarms:
-        grade = alarm.grade.value
-        said.append(f'<div class="alarms {grade}"><p>{grade}: {escape(alarm)}</p></div>')
+    graded = [(alarm.grade.value, escape(alarm)) for alarm in alarms]
+    said += [f'<div class="alarms {grade}"><p>{grade}: {text}</p></div>' for grade, text in graded]
     with pd.option_context("display.max_colwidth", None):
         rows = table.to_html(index=False, border=0)
     style = reports.read_part("style.css")
@@ -105,11 +94,7 @@ def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence
 def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
     """Return counts of what was drawn, labelled and predicted, after `more` facts about it."""
     units = sample.units
-    counts = {
-        "draws": len(sample),
-        "labelled_units": len(units),
-        "labelled_records": int(units.n.sum()),
-    }
+    counts = {"draws": len(sample), "labelled_units": len(units), "labelled_records": int(units.n.sum())}
     if units.known is not None:
         sizes = units.known.size @ units.known.count
         counts |= {"records": int(sizes), "clusters": int(units.known.count.sum())}
@@ -177,10 +162,10 @@ def _fit(text: pd.DataFrame, width: int, spare: Sequence[str]) -> dict[str, int]
     return widths
 
 
-ENDINGS = ("csv", "json", "html")
-"""Endings of files that decide their format; those of other files are .txt or none."""
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
+ENDINGS: tuple[Format, ...] = ("csv", "json", "html")
+"""Endings of files that decide their format; those of other files are .txt or none."""
 
 
 def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
@@ -244,32 +229,45 @@ def show_cautions(labels: eb.labels.Labels) -> None:
 
 @panel("Output")
 class Formatted:
+    """Options of the format of an answer, and of its file if the command writes one."""
+
     format: Format | None = option(
         "table (the default), csv, json or html; of a file by its ending.", "-f", metavar="FORMAT"
     )
 
     @property
+    def _file(self) -> Path | None:
+        return getattr(self, "output", None)
+
+    @property
     def chosen(self) -> Format:
-        return self.format or Format.TABLE
+        """Return the format, which the ending of a file decides."""
+        for ending in ENDINGS:
+            if self._file is not None and self._file.suffix.lower() == f".{ending}":
+                return ending
+        return self.format or "table"
 
     @property
     def _width(self) -> int:
         """Characters of a line of the terminal; 0 if a file or another program reads the table."""
-        return get_terminal_size().columns if sys.stdout.isatty() else 0
+        return get_terminal_size().columns if self._file is None and sys.stdout.isatty() else 0
 
     def _write(self, text: str) -> None:
-        typer.echo(text, nl=False)
+        if self._file is None:
+            typer.echo(text, nl=False)
+        else:
+            files.write_text(self._file, text)
 
     def show(self, answer: Answer) -> None:
         """Print or write an answer. Sentences go to standard error if the format has no place for them."""
-        if self.chosen is Format.CSV:
+        if self.chosen == "csv":
             for sentence in answer.sentences:
                 message(sentence)
         self._write(answer.render(self.chosen, self._width))
 
     def show_sentences(self, answer: Answer) -> None:
         """Print or write an answer, of which the plain format has the sentences alone."""
-        if self.chosen is Format.TABLE:
+        if self.chosen == "table":
             self._write("".join(f"{sentence}\n" for sentence in answer.sentences))
         else:
             self.show(answer)
@@ -287,25 +285,8 @@ class Printing(Formatted):
 
     def __post_init__(self) -> None:
         if self.format not in (None, self.chosen):
-            ending = self.chosen.value
-            raise DataError(
-                f"--output {self.output} ends in .{ending}: leave out --format, or end it in .txt"
-            )
-
-    @property
-    def chosen(self) -> Format:
-        ending = "" if self.output is None else self.output.suffix[1:].lower()
-        return Format(ending) if ending in ENDINGS else super().chosen
-
-    @property
-    def _width(self) -> int:
-        return 0 if self.output is not None else super()._width
-
-    def _write(self, text: str) -> None:
-        if self.output is None:
-            super()._write(text)
-        else:
-            files.write_text(self.output, text)
+            said = f"--output {self.output} ends in .{self.chosen}"
+            raise DataError(f"{said}: leave out --format, or end it in .txt")
 
 
 @panel()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +16,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
 from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
-from .drawing import Drawing, Planned, Shown, design_of
-from .inputs import One, read_returned
+from .inputs import One, read_both, read_returned
 from .lazily import (
     column_roles,
     curves,
@@ -54,25 +52,17 @@ from .options import (
     within,
 )
 from .predictions import (
+    Drawing,
     LinkOptions,
     PredictionFile,
     PredictionOptions,
     ReadingOptions,
-    read_both,
+    design_of,
     read_drawn_from,
     read_ids,
 )
-from .printing import (
-    Answer,
-    Format,
-    Judging,
-    Picture,
-    Printing,
-    count_read,
-    find_cautions,
-    render_csv,
-)
-from .remembered import PAIRS_CALL, TABLE, name_columns, read_attributes, remembered
+from .printing import Answer, Judging, Picture, Printing, count_read, find_cautions, render_csv
+from .remembered import PAIRS_CALL, TABLE, name_columns, read_attributes
 
 SHOWN = 20
 """Thresholds of a table that a person reads, at most."""
@@ -229,7 +219,7 @@ def thresholds_command(
         return eb.thresholds(labels=labels, design=design, **given | chosen)
 
     with within(scored.drawing.in_words), saying_alarms() as said:
-        curve = judge(labels, design, engine=by_engine.name.value, rng=SEED)
+        curve = judge(labels, design, engine=by_engine.name, rng=SEED)
         if errors.option is not None:  # thresholds of the edges are the same for all labels
             found = errors.run_any(scored, judge, labels, design, scored.shown())
             message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
@@ -247,7 +237,7 @@ def thresholds_command(
         sentences.insert(0, f"A threshold of {first} has the best estimate of pairwise-f1; {others}.")
         named.append(float(best[0]))
     shown = _spread_out(table, curve, named)
-    if printing.chosen in (Format.TABLE, Format.HTML) and len(shown) < len(curve.thresholds):
+    if printing.chosen in ("table", "html") and len(shown) < len(curve.thresholds):
         message(f"note: {len(shown)} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
@@ -284,23 +274,25 @@ QUESTION = "Are these two records the same person or thing?"
 
 
 def write_pairs(
-    inputs: PredictionOptions, planned: Planned, shown: Shown, replace: bool, output: Path
+    inputs: PredictionOptions,
+    n: int,
+    seed: int,
+    attributes: Path | None,
+    call: dict[str, Any],
+    replace: bool,
+    output: Path,
 ) -> None:
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
-    links, reading = inputs.reading.links, inputs.reading
-    named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
-    named += ["cluster"] if inputs.cluster else []
-    if others := [name for name in named if name not in ("attributes", "design", "n", "seed")]:
-        raise DataError(f"--design pairs does not take {name_options(others)}")
     given, table = _read_edges(inputs), output / TABLE
     if output.exists() and any(file.name not in (TABLE, PAGE, PAIRS_CALL) for file in output.glob("*")):
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    drawn = eb.pairs.draw_pairs(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
+    drawn = eb.pairs.draw_pairs(**given, n=n, seed=seed, threshold=inputs.reading.links.threshold)
     tasks = _make_tasks(drawn)
-    if shown.attributes is not None:
-        rows = read_attributes(shown.attributes, reading.record, ids.as_index(tasks["record"].unique()))
+    if attributes is not None:
+        records = ids.as_index(tasks["record"].unique())
+        rows = read_attributes(attributes, inputs.reading.record, records)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     files.write_text(table, render_csv(drawn))
@@ -308,7 +300,6 @@ def write_pairs(
         tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
     )
     files.write_text(output / PAGE, page)
-    call = remembered({k: v for one in (inputs, reading, links, shown) for k, v in vars(one).items()}, output)
     files.write_text(output / PAIRS_CALL, json.dumps(call, indent=1))
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
