@@ -37,7 +37,7 @@ from figures import stamp
 from erbayes import Sample, UniformClusters, UniformRecords, measure
 from erbayes import metrics as m
 from erbayes.auxiliary import Assisted, Second
-from erbayes.auxiliary.correction import BY_CHANCE
+from erbayes.auxiliary.assistance import BY_CHANCE
 from erbayes.datasets import patentsview_releases
 from erbayes.engine import Taylor
 from erbayes.study import study

@@ -38,7 +38,7 @@ from figures import stamp
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.auxiliary import second
-from erbayes.auxiliary.correction import AssistedEstimates
+from erbayes.auxiliary.assistance import AssistedEstimates
 from erbayes.engine import control_variate
 from erbayes.study import draw_samples
 

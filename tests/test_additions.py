@@ -239,7 +239,9 @@ OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.def
 ENGINES = {
     engine.named.Advised: engine.named.Advised(),
     engine.closed_form.ClosedForm: engine.closed_form.ClosedForm(),
-    eb.auxiliary.Assisted: eb.auxiliary.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by=OTHER),
+    eb.auxiliary.Assisted: eb.auxiliary.Assisted(
+        [eb.auxiliary.Second.of(each, TRUTH, by=OTHER) for each in (PREDICTION, TRUTH)]
+    ),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),

@@ -16,6 +16,8 @@ PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
+    "assistance.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
+    "assistance.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
     "candidates.POWER": "test_candidates.py::test_by_text_against_brute_force",
@@ -31,8 +33,6 @@ GUARDED = {
     "contract.SINGLE": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
     "control_variate.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
     "control_variate.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
-    "correction.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
-    "correction.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
     "data.MOST_NOISE": "test_bayes.py::test_noise_of_clusters_is_that_of_clusters_one_by_one",
     "data.PSEUDO": "test_bayes.py::test_dispersion_is_the_variance_between_entities",
     "data.REACH": "test_bayes_thresholds.py::test_sizes_reach_sixteen_times_the_largest_cluster",

@@ -294,11 +294,11 @@ def test_the_door_reports_and_pictures_take_them():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"careful": [0, 1]}, "2 positions, and the sample has 150 draws"),
-        ({"careful": [0.5] * 150}, "whole numbers from 0"),
-        ({"careful": [0] * 150}, "150 of the 600 draws"),
-        ({"careful": range(500, 650)}, "150 of the 600 draws"),
-        ({"careful": range(-1, 149)}, "150 of the 600 draws"),
+        ({"careful": [0, 1]}, "2 positions for 150 draws: it needs a different one for each"),
+        ({"careful": [0.5] * 150}, "whole numbers from 0, among the 600 draws"),
+        ({"careful": [0] * 150}, "a different one for each"),
+        ({"careful": range(500, 650)}, "among the 600 draws"),
+        ({"careful": range(-1, 149)}, "whole numbers from 0"),
         (
             {"cheap_design": eb.UniformRecords()},
             "the cheap design UniformRecords does not say in which order",

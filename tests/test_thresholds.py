@@ -17,7 +17,7 @@ from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes.analysis.domains import Settings, by_domain
 from erbayes.analysis.planning import forecast
-from erbayes.auxiliary.correction import AssistedEstimates
+from erbayes.auxiliary.assistance import AssistedEstimates
 from erbayes.engine import bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample

@@ -15,7 +15,7 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary.correction import AssistedEstimates
+from erbayes.auxiliary.assistance import AssistedEstimates
 from erbayes.engine import Resampled
 from erbayes.metrics import estimates, unseen
 from erbayes.metrics.estimates import Bets, Cases, Combination, Estimates, Replication

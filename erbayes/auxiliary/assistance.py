@@ -10,28 +10,255 @@ value. The error of that estimate, θ^S - θ̂^S, is then known too, and correct
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray, Seed
-from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, member, need, warn_of
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need, warn_of
 from .._internal.remedies import Missing
-from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
+from ..design.draws import DrawnUnits
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import ClosedForm
-from ..engine.fitted import columns_of
+from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
+from ..engine.diagnostics import alarms, out_of_balance, warn_undecided
+from ..engine.fitted import columns_of, fit_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
-from ..metrics.unseen import stack_components
-from ..units.measuring import measure, read_framed
-from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
-from .second import Second, refuse_elsewhere
+from ..metrics.intervals import Kind
+from ..metrics.unseen import by_component, map_components, stack_components
+from ..units.measuring import measure
+from .second import ChangedShare, Reference, Second
+
+TOO_MUCH = 0.1
+"""Unreached share of a second clustering above which an alarm is raised, as it then makes the interval."""
+BY_CHANCE = 1e-4
+"""Probability that draws differ as much from all by chance, below which an alarm is raised.
+
+It is raised for none of 1,640 sound second clusterings, and for nearly all copies of the labels
+(benchmarks/assisted.md).
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class AssistedEstimates(Estimates):
+    """Estimates assisted by a second clustering, or by cheap labels: `Estimates` with more fields.
+
+    `second`: its name; `weights` (k,): λ of each metric; `equivalent_labels` (k,): further draws that would
+    shorten the default standard error as much; `unreached_share` (k,): see `Second.reference`; `changed`: see
+    `Second.changes`; `unassisted` (k,): why a metric is not assisted, or "".
+    """
+
+    error: ClassVar[str] = "se_bound"  # with pseudo-draws and unreached clusters
+    second: str
+    weights: FloatArray = by_component(0)
+    equivalent_labels: FloatArray = by_component(0)
+    unreached_share: FloatArray = by_component(0)
+    changed: ChangedShare
+    unassisted: tuple[str, ...] = by_component(0)
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
+    ) -> pd.DataFrame:
+        """As `Estimates.table`, with lambda, equivalent_labels, unreached_share and note."""
+        table = Estimates.table(self, level, kind, settled, errors)
+        table["lambda"], table["equivalent_labels"] = self.weights, self.equivalent_labels
+        table["unreached_share"] = self.unreached_share
+        if any(self.unassisted):
+            table["note"] = list(self.unassisted)
+        return table
+
+    def find_alarms(self, sample: Sample, metrics: MetricLike) -> list[Sentence]:
+        """Return the alarms about metrics that are not assisted, and about the second clustering."""
+        both = zip(resolve_metrics(metrics), self.unassisted, strict=True)
+        alone = [metric for metric, note in both if note]
+        sentences = alarms(sample, alone) if alone else [*out_of_balance(sample), *warn_undecided(sample)]
+        return sentences + self.of_second()
+
+    def of_second(self) -> list[Sentence]:
+        """Return the alarms of a second clustering that seems to know the labels, or is often unreached."""
+        sentences, changed = [], self.changed
+        if self.weights.any() and changed.chance < BY_CHANCE:
+            what = (
+                f"{self.second!r} seems to know the labels: it differs from the prediction in "
+                f"{changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all. If it was made "
+                "or trained with these labels, leave it out: the estimates are wrong."
+            )
+            sentences.append(Sentence(what, Grade.FAULT))
+        large = (self.weights > 0) & (self.unreached_share > TOO_MUCH)
+        if large.any():
+            names = ", ".join(name for name, on in zip(self.names, large, strict=True) if on)
+            what = (
+                f"Up to {self.unreached_share[large].max():.0%} of the second clustering is unreached for "
+                f"{names}: no draw touches a cluster as large. There the second clustering may be right, or "
+                "the prediction. The estimate is between both cases, and the interval covers both. Label "
+                "more draws, or draw records instead of entities."
+            )
+            sentences.append(Sentence(what, Grade.CAUTION))
+        return sentences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linearised:
+    """Metrics of a sample, (k,), with the effects of its draws."""
+
+    sample: Sample
+    metrics: tuple[Metric, ...]
+    fit: Estimates
+    effects: Effects
+
+    @classmethod
+    def of(cls, sample: Sample, metrics: tuple[Metric, ...]) -> Linearised:
+        fitted = fit_sample(sample, metrics)
+        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion)
+        return cls(sample, metrics, fitted.estimates, effects)
+
+    @property
+    def varies(self) -> BoolArray:
+        """Whether draws change each metric, (k,)."""
+        return self.effects.vary(self.fit.mean)
+
+    def explain(self) -> list[str]:
+        """Return why each metric cannot be assisted; "" if it can."""
+        draws = len(self.sample.expansion.unit)
+        if self.sample.expansion.census:
+            return ["the sample holds every unit"] * len(self.metrics)
+        if draws < FEWEST_DRAWS:
+            return [f"{draws} draws are fewer than {FEWEST_DRAWS}"] * len(self.metrics)
+        of_each = zip(self.fit.reasons, self.varies, strict=True)
+        return [why or ("" if varies else "the sample shows no variation") for why, varies in of_each]
+
+    def reach(self) -> FloatArray:
+        """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
+        expansion, fitted = self.sample.expansion, fit_sample(self.sample, self.metrics)
+        shares = fitted.shares
+        # the share of an average entity in the total averaged over, of at least 1/n, by the rule of three
+        share = np.maximum(expansion.weight @ shares / expansion.weight.sum(), 1 / len(shares))
+        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fitted.unseen_shares))[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Control:
+    """Metrics with other clusters in place of the truth, as the sample estimates them.
+
+    `reasons` (k,): why one has no control, or ""; `metrics`: the others, None if each is 0/0; `known`: the
+    value of each in the population; `error`: effects on errors of `metrics`, if those values are estimated
+    too; `unreached_share`: that of each, if no range of `known` has it.
+    """
+
+    name: str
+    reasons: Sequence[str]
+    metrics: Linearised | None
+    known: Callable[[Metric], Reference]
+    changed: ChangedShare
+    error: Effects | None = None
+    unreached_share: FloatArray | float = 0.0
+
+    def spread(self, target: Linearised) -> tuple[list[str], FloatArray, Effects]:
+        """Return why metrics have no control, their values, (k,), and effects on their errors, 0 if none."""
+        truth, able = f"with {self.name!r} as the truth", [not why for why in self.reasons]
+        reasons = [why or f"it is 0/0 {truth}" for why in self.reasons]
+        if self.metrics is None:
+            none = np.zeros_like(target.effects.change)
+            return reasons, none[0], Effects(none, none)
+        of_each = zip(np.flatnonzero(able), self.metrics.varies, self.metrics.fit.reasons, strict=True)
+        for j, varies, undefined in of_each:
+            if not undefined:
+                reasons[j] = "" if varies else f"the sample shows no variation {truth}"
+        usable = np.array([not why for why in reasons])
+
+        def fill(values: FloatArray) -> FloatArray:
+            filled = np.zeros((*values.shape[:-1], len(reasons)))
+            filled[..., able] = values
+            return np.where(usable, filled, 0.0)
+
+        error = self.error or self.metrics.effects
+        return reasons, fill(self.metrics.fit.mean), Effects(fill(error.residual), fill(error.change))
+
+
+def correct(
+    target: Linearised, control: Control, variance: DrawnUnits, default: Estimates
+) -> tuple[AssistedEstimates, FloatArray]:
+    """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k).
+
+    Metrics that the control does not help are those of `default`.
+    """
+    reasons, mean, effects = control.spread(target)
+    notes = [why or reason for why, reason in zip(target.explain(), reasons, strict=True)]
+    usable, given = np.array([not why for why in notes]), (target.effects, effects, target.reach())
+    variate = ControlVariate.of(*given, usable, variance)
+    # a number of entities has a control already, the known number of predicted clusters
+    worse = default.moves.there & (np.diagonal(variate.cov) >= np.diagonal(default.cov))
+    variate = ControlVariate.of(*given, usable & ~worse, variance)
+    assisted = variate.weight > 0
+    shift, between, unreached = np.zeros(len(assisted)), np.zeros((len(assisted), 2)), np.zeros(len(assisted))
+    for j in np.flatnonzero(assisted):
+        reference, weight = control.known(target.metrics[j]), variate.weight[j]
+        # where both clusterings disagree, the second one is right as often as among draws, which λ says
+        value = reference.likely(weight)
+        shift[j] = weight * (value - mean[j])
+        between[j] = weight * np.abs(np.subtract(reference.range, value))
+        unreached[j] = reference.unreached_share
+    fit = _shift_fit(target.fit, variate, shift, between, control.unreached_share)
+    fit = _take_default(fit, default, ~assisted)
+    fit = replace(fit, unseen=replace(fit.unseen, skew=variate.skew, between=between))
+    of_both = np.diagonal(default.cov), np.diagonal(fit.cov)
+    gains = ["" if helps else "the gain is not clear" for helps in assisted]
+    estimates = AssistedEstimates(
+        **{f.name: getattr(fit, f.name) for f in fields(Estimates)},
+        second=control.name,
+        weights=variate.weight,
+        equivalent_labels=count_equivalent_labels(len(target.sample), *of_both),
+        unreached_share=unreached,
+        changed=control.changed,
+        unassisted=tuple(why or gain for why, gain in zip(notes, gains, strict=True)),
+    )
+    return estimates, variate.residual
+
+
+def _shift_fit(
+    fit: Estimates, variate: ControlVariate, shift: FloatArray, between: FloatArray, unreached: Any
+) -> Estimates:
+    """Return a fit whose assisted metrics are corrected by `shift`, (k,), `between` (k, 2) both cases."""
+    assisted = variate.weight > 0
+    # a correction may lead out of the range of a metric
+    corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
+    # unreached clusters have the variance of a uniform distribution between both cases
+    cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
+    unseen = replace(
+        fit.unseen,
+        # the pseudo-draws of the interval fade with the standard error
+        reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
+        unreached_share=np.where(assisted, unreached, fit.unseen.unreached_share),
+        # `skew` has them
+        third=np.where(assisted, 0.0, fit.unseen.third),
+    )
+    both = np.logical_or.outer(assisted, assisted)
+    return replace(
+        fit, mean=np.where(assisted, corrected, fit.mean), cov=np.where(both, cov, fit.cov), unseen=unseen
+    )
+
+
+def _take_default(fit: Estimates, default: Estimates, alone: BoolArray) -> Estimates:
+    """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
+
+    def choose(axes: Sequence[int], own: Any, other: Any) -> Any:
+        if isinstance(own, tuple):
+            return tuple(both[int(lone)] for lone, *both in zip(alone, own, other, strict=True))
+        return np.where(alone.reshape(-1, *[1] * (-1 - axes[0])), other, own)
+
+    before, after = np.diagonal(fit.cov), np.where(alone, np.diagonal(default.cov), np.diagonal(fit.cov))
+    scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+    both = np.logical_and.outer(alone, alone)
+    return map_components(
+        choose, fit, default, cov=np.where(both, default.cov, fit.cov * np.outer(scale, scale))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +268,8 @@ class Assisted:
     Parameters
     ----------
     seconds : Second, or several
-        The second clustering, counted with the prediction that is judged (see `Second.of`). For a comparison,
-        that of each prediction (see `Assisted.of`).
+        The second clustering, counted with the prediction that is judged (see `Second.of`), or with each of
+        those that are compared.
 
     Notes
     -----
@@ -70,78 +297,30 @@ class Assisted:
     >>> engine = Assisted(Second.of(prediction, labels, by=truth))
     >>> engine(sample, [eb.metrics.pairwise_recall]).weights
     array([1.])
+
+    For a comparison, in which each prediction has the help of one clustering:
+
+    >>> both = {"new": prediction, "old": {i: -i for i in range(800)}}
+    >>> engine = Assisted([Second.of(each, labels, by=truth) for each in both.values()])
+    >>> comparison = eb.compare(both, labels, eb.UniformClusters(), "pairwise-recall", engine=engine)
+    >>> comparison.differences()[["difference", "estimate"]].round(3)
+      difference  estimate
+    0  old - new      -0.5
     """
 
-    seconds: Second | tuple[Second, ...]
+    seconds: Second | Sequence[Second]
 
     def __post_init__(self) -> None:
-        seconds = (self.seconds,) if isinstance(self.seconds, Second) else tuple(self.seconds)
-        if not seconds:
+        if not self.counted:
             raise DataError("no second clustering: pass one, such as Second.of(prediction, labels, by)")
-        for second in seconds:
+        for second in self.counted:
             need(second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
-        object.__setattr__(self, "seconds", seconds)
-
-    def __repr__(self) -> str:
-        counted = ", ".join(map(repr, self.counted))
-        return f"Assisted({counted})"
+        object.__setattr__(self, "seconds", self.counted)
 
     @property
     def counted(self) -> tuple[Second, ...]:
         """Return the second clusterings, one for each prediction."""
-        return (self.seconds,) if isinstance(self.seconds, Second) else self.seconds
-
-    @classmethod
-    def of(
-        cls,
-        predictions: Mapping[str, Any],
-        labels: Any,
-        by: Any,
-        *,
-        name: str = "second",
-        blocks: Any = None,
-        missing: Missing | str = Missing.ERROR,
-        frame: Any = None,
-    ) -> Assisted:
-        """Make the engine of a comparison, in which one second clustering assists each prediction.
-
-        Parameters
-        ----------
-        predictions : mapping, name -> memberships
-            The predictions that `erbayes.compare` judges.
-        labels, name, blocks, frame
-            As in `Second.of`.
-        missing : Missing
-            As in `erbayes.compare`.
-        by : memberships
-            The second clustering, which may be one of the predictions.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> truth = {i: i // 4 for i in range(400)}
-        >>> new = {i: i // 4 if i < 300 else -i for i in range(400)}
-        >>> old = {i: i // 4 if i < 200 else -i for i in range(400)}
-        >>> labels = {i: c for i, c in truth.items() if c % 2}
-        >>> engine = Assisted.of({"old": old, "new": new}, labels, by=truth)
-        >>> comparison = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(),
-        ...                         "pairwise-recall", engine=engine)
-        >>> comparison.differences()[["difference", "estimate"]].round(3)
-          difference  estimate
-        0  new - old      0.25
-        """
-        need_names(predictions)
-        refuse_elsewhere(*predictions.values())
-        missing = member(missing, Missing, "missing")
-        labels, read = read_framed(predictions, labels, frame)
-        within = {name: clustering for name, (clustering, _) in read.items()}
-        shared = on_shared_records(within, missing is Missing.COMMON)
-        if missing is Missing.COMMON:
-            missing = Missing.ERROR
-        if any(len(shared[each].records) < len(within[each].records) for each in shared):
-            missing = Missing.OMIT
-        options = {"name": name, "blocks": blocks, "missing": missing}
-        return cls(tuple(Second.of(each, labels, by, **options) for each in shared.values()))
+        return (self.seconds,) if isinstance(self.seconds, Second) else tuple(self.seconds)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         estimates = self._correct(sample, metrics)[0]
@@ -182,22 +361,20 @@ class Assisted:
         )
 
 
-def _make_control(linearised: Linearised, second: Second, position: IntArray) -> ControlMetrics:
+def _make_control(linearised: Linearised, second: Second, position: IntArray) -> Control:
     """Return metrics with a second clustering as the truth, whose units at `position` are of the sample."""
-    units = second.units.take(position)
-    itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
+    sample, units = linearised.sample, second.units.take(position)
     reasons = []
     for metric in linearised.metrics:
         no_sums = [c.name for c in columns_of([metric])[0] if not c.identified(units)]
-        reasons.append(itself or (f"{head(no_sums)} is no sum over records" if no_sums else ""))
+        why = f"{head(no_sums)} is no sum over records" if no_sums else ""
+        reasons.append(f"{second.name!r} is the prediction itself" if second.is_prediction else why)
     able = tuple(metric for metric, why in zip(linearised.metrics, reasons, strict=True) if not why)
     control = None
-    # every metric is 0/0 with the second clustering as the truth
-    with suppress(NotIdentified):
-        control = Linearised.of(linearised.sample.with_units(units), able) if able else None
+    with suppress(NotIdentified):  # every metric is 0/0 with the second clustering as the truth
+        control = Linearised.of(sample.with_units(units), able) if able else None
     known = partial(second.reference, position=position)
-    changes = second.changes(linearised.sample)
-    return ControlMetrics.of(linearised, second.name, reasons, control, known, changes)
+    return Control(second.name, reasons, control, known, second.changes(sample))
 
 
 def assisted(

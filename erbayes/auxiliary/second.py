@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,17 +20,15 @@ from ..design.draws import kish
 from ..design.sample import Sample
 from ..engine.fitted import columns_of
 from ..large.sources import lies_elsewhere
-from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column
+from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column, Known
 from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
-from ..metrics.totals import positions
 from ..units.clustering import Clustering
 from ..units.ids import same_kind
 from ..units.measuring import NEARLY_ALL, read_framed, refuse_unmatched, units_of, written_otherwise
 from ..units.units import Units, histogram
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """The value of a metric with a second clustering as the truth, θ^S, and its `unreached_share`.
 
     `values` (2,): unreached clusters as they are, and as the prediction has them.
@@ -52,6 +49,22 @@ class Reference:
         return float(self.values @ [right, 1 - right])
 
 
+class ChangedShare(NamedTuple):
+    """Shares of draws and of the population that differ from the prediction, and the `chance` of as many."""
+
+    drawn: float
+    population: float
+    chance: float
+
+    @classmethod
+    def of(cls, met: BoolArray, weight: FloatArray, population: float) -> ChangedShare:
+        """Compare draws that differ, (n,), with their weights, to the share of all that do."""
+        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
+        x = drawn * n
+        # P(X ≥ x) of a binomial variable, for any x
+        return cls(drawn, population, float(betainc(x, n - x + 1, population)) if x > 0 else 1.0)
+
+
 def find_shared_records(
     units: Units, mine: BoolArray, cluster: IntArray
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
@@ -70,53 +83,6 @@ def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatAr
     unit, of_pair, shared, piece = find_shared_records(units, mine, cluster)
     most = (2 * shared >= units.size[unit]) | (2 * shared >= size[piece])
     return np.unique(of_pair[most])
-
-
-def mark_possible_parts(clusters: Units, predicted: IntArray, limit: float) -> BoolArray:
-    """Return whether each cluster may be a part of an entity above `limit`, (clusters,).
-
-    That is in predicted clusters other than those that units reach, `predicted`.
-    """
-    far = (clusters.m > limit) & ~np.isin(clusters.cluster, predicted)
-    inside = np.bincount(clusters.unit, clusters.n * far, len(clusters))
-    return np.asarray(2 * inside > clusters.size)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MetricTotals:
-    """Totals of a metric by cluster, (clusters, c)."""
-
-    metric: Metric
-    columns: list[Column]
-    by_cluster: FloatArray
-    known: FloatArray
-    place: list[int]
-
-    @classmethod
-    def of(cls, metric: Metric, clusters: Units) -> MetricTotals:
-        columns, known = columns_of([metric])
-        by_cluster = np.stack([clusters.column(c) for c in columns], axis=1)
-        constants = np.array([clusters.total(total.column) for total in known])
-        place = positions(metric, [c.name for c in columns] + [total.name for total in known])
-        return cls(metric, columns, by_cluster, constants, place)
-
-    @property
-    def total(self) -> FloatArray:
-        """Return the totals over all clusters, (c,)."""
-        return np.asarray(self.by_cluster.sum(axis=0))
-
-    @property
-    def size(self) -> FloatArray:
-        """Return the total that the metric averages over, of each cluster, (clusters,)."""
-        coefficients = coefficients_of_size([self.metric], [c.name for c in self.columns])[0]
-        return np.asarray(self.by_cluster @ coefficients)
-
-    def evaluate(self, totals: FloatArray) -> FloatArray:
-        """Return the metric of totals, (..., c); NaN if it is 0/0."""
-        known = np.broadcast_to(self.known, (*totals.shape[:-1], len(self.known)))
-        values = np.concatenate([totals, known], axis=-1)[..., self.place]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.metric.formula(*np.moveaxis(values, -1, 0)), dtype=float)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +110,7 @@ class Second:
     >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
     >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
     >>> second
-    Second('second' ec1bd601e17d: 4 records in 2 clusters, 1 labelled units)
+    Second('second': 4 records in 2 clusters, 1 labelled units)
     >>> second.value("pairwise-precision")
     1.0
     """
@@ -174,40 +140,33 @@ class Second:
             As in `erbayes.measure`. Files and tables are refused, because both clusterings are compared in
             memory.
         by : memberships
-            The second clustering. It must cover every record of the prediction (inside the frame). Its other
-            records are left out, and their number is `left_out`.
+            The second clustering, which must cover every record of the prediction (inside the frame). Its
+            other records are left out.
         name : str
             The name that messages and tables print.
         missing : Missing
-            `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no second clustering has.
+            `Missing.ERROR` or `Missing.OMIT`.
         """
-        refuse_elsewhere(prediction, by)
-        _refuse_several(by)
+        _need_one_in_memory(prediction, by)
         missing = member(missing, Missing, "missing")
         if missing not in {Missing.ERROR, Missing.OMIT}:
-            raise DataError(
-                "estimates with the help of other clusterings cannot keep labelled records that are missing "
-                f"in the prediction, as the policy {missing.value!r} does",
-                remedies.LEAVE_OUT,
-            )
+            said = "a second clustering has no labelled records that are missing in the prediction, which the"
+            raise DataError(f"{said} policy {missing.value!r} keeps", remedies.LEAVE_OUT)
         labels, read = read_framed({"": prediction}, labels, frame)
-        prediction, _ = read[""]
-        second = Clustering.of(by, f"second clustering {name!r}")
-        of_record = _number_clusters(prediction, second, name)
+        (prediction, _), second = read[""], Clustering.of(by, f"second clustering {name!r}")
+        whole, pair = _cross_clusters(prediction, _number_clusters(prediction, second, name))
         position = prediction.records.get_indexer(labels.records)
-        unmatched = position < 0
-        refuse_unmatched(prediction, labels, unmatched, missing)
+        refuse_unmatched(prediction, labels, position < 0, missing)
         code, unit_ids = units_of(labels, blocks)
-        whole, pair = _cross_clusters(prediction, of_record)
-        unit = code[labels.codes[~unmatched]]
-        units = _make_labelled_units(unit_ids, unit, pair[position[~unmatched]], whole)
+        found = position >= 0
+        units = _make_labelled_units(unit_ids, code[labels.codes[found]], pair[position[found]], whole)
         return cls(name, units, whole, len(second.records) - len(prediction.records))
 
     def __repr__(self) -> str:
         left_out = f", {self.left_out:,} records left out" if self.left_out else ""
         return (
-            f"Second({self.name!r} {self.content[:12]}: {self.whole.size.sum():,.0f} records in "
-            f"{len(self.whole):,} clusters, {len(self.units):,} labelled units{left_out})"
+            f"Second({self.name!r}: {self.whole.size.sum():,.0f} records in {len(self.whole):,} clusters, "
+            f"{len(self.units):,} labelled units{left_out})"
         )
 
     @property
@@ -215,19 +174,19 @@ class Second:
         """Return True if this is the prediction itself: each cluster is an entire predicted cluster."""
         return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
 
-    @cached_property
-    def content(self) -> str:
-        """Return a digest of all counts, which identifies the second clustering in files of studies."""
-        digest = hashlib.sha256()
-        for units in (self.units, self.whole):
-            for array in (units.unit, units.group, units.n, units.m, units.cluster):
-                digest.update(np.ascontiguousarray(array))
-        return digest.hexdigest()
-
     def value(self, metric: Metric | str) -> float:
         """Return a metric of the prediction with the second clustering as the truth, θ^S."""
-        totals = MetricTotals.of(resolve_metric(metric), self.whole)
-        return float(totals.evaluate(totals.total))
+        metric = resolve_metric(metric)
+        counted, _ = columns_of([metric])
+        totals = np.stack([self.whole.column(c) for c in counted], axis=1).sum(axis=0)
+        return float(self._evaluate(metric, counted, totals[None])[0])
+
+    def _evaluate(self, metric: Metric, counted: list[Column], totals: FloatArray) -> FloatArray:
+        """Return a metric, (k,), of totals of columns, (k, c); NaN if it is 0/0."""
+        at = dict(zip(counted, totals.T, strict=True))
+        values = [self.whole.total(c.column) if isinstance(c, Known) else at[c] for c in metric.columns]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(metric.formula(*values), dtype=float)
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise."""
@@ -282,11 +241,13 @@ class Second:
         No draw shows whether these clusters are right. The metric is computed with them as they are, and as
         if the prediction were right about their records.
         """
-        unreached, totals = self._find_unreached(self.units, position), MetricTotals.of(metric, self.whole)
-        as_predicted = self._count_as_predicted(unreached, totals.columns)
-        predicted = totals.total - totals.by_cluster[unreached].sum(axis=0) + as_predicted
-        values, total = totals.evaluate(np.stack([totals.total, predicted])), float(totals.size.sum())
-        return Reference(values, float(totals.size[unreached].sum()) / total if total else 0.0)
+        unreached, (counted, _) = self._find_unreached(position), columns_of([metric])
+        by_cluster = np.stack([self.whole.column(c) for c in counted], axis=1)
+        totals, beyond = by_cluster.sum(axis=0), by_cluster[unreached].sum(axis=0)
+        predicted = totals - beyond + self._count_as_predicted(unreached, counted)
+        values = self._evaluate(metric, counted, np.stack([totals, predicted]))
+        size = by_cluster @ coefficients_of_size([metric], [c.name for c in counted])[0]
+        return Reference(values, float(size[unreached].sum() / size.sum()) if size.any() else 0.0)
 
     def _count_as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
         """Return totals of the records of some clusters if the prediction were right about them."""
@@ -300,31 +261,29 @@ class Second:
         units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
         return np.array([c.count(units)[0] for c in columns])
 
-    def _find_unreached(self, units: Units, position: IntArray) -> BoolArray:
+    def _find_unreached(self, position: IntArray) -> BoolArray:
         """Return which clusters larger than all that units at `position` reach they do not, (clusters,)."""
-        mine, size = np.isin(units.unit, position), self.whole.size
-        reached = np.zeros(len(size), dtype=bool)
+        units, size = self.units, self.whole.size
+        mine, reached = np.isin(units.unit, position), np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
         predicted = find_reached(units, mine, units.cluster, units.m)
         # an entity as large as a predicted cluster that units reach is seen, also if the second clustering
         # has none as large
         seen = mine & np.isin(units.cluster, predicted)
         limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
-        larger = (size > limit) | mark_possible_parts(self.whole, predicted, limit)
-        return np.asarray(larger & ~reached)
+        # clusters most of whose records are in larger predicted clusters that no unit reaches may be parts
+        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
+        parts = 2 * np.bincount(self.whole.unit, self.whole.n * far, len(size)) > size
+        return np.asarray(((size > limit) | parts) & ~reached)
 
 
-def refuse_elsewhere(*clusterings: Any) -> None:
-    """Refuse clusterings in files or tables, with what to read instead."""
-    if any(map(lies_elsewhere, clusterings)):
+def _need_one_in_memory(prediction: Any, by: Any) -> None:
+    """Refuse clusterings in files or tables, and a mapping of names to several."""
+    if lies_elsewhere(prediction) or lies_elsewhere(by):
         raise DataError(
             "a second clustering is compared with the prediction in memory, and these are files or tables: "
             "read the two columns of each, as in pandas.read_parquet(path).set_index('record')['cluster']"
         )
-
-
-def _refuse_several(by: Any) -> None:
-    """Refuse a mapping of names to clusterings, where one of records to clusters is needed."""
     name, first = next(iter(by.items()), ("", None)) if isinstance(by, Mapping) else ("", None)
     if isinstance(first, Mapping | pd.Series | Clustering | Path) or is_table(first):
         raise DataError(
@@ -362,38 +321,19 @@ def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedShare:
-    """Shares of draws and of the population that differ from the prediction, and the `chance` of as many."""
-
-    drawn: float
-    population: float
-    chance: float
-
-    @classmethod
-    def of(cls, met: BoolArray, weight: FloatArray, population: float) -> ChangedShare:
-        """Compare draws that differ, (n,), with their weights, to the share of all that do."""
-        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
-        x = drawn * n
-        # P(X ≥ x) of a binomial variable, for any x
-        return cls(drawn, population, float(betainc(x, n - x + 1, population)) if x > 0 else 1.0)
-
-
 def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> IntArray:
     """Return the cluster in the second clustering of each record of the prediction, numbered without gaps."""
     same_kind(prediction.records, second.records, f"second clustering {name!r}")
     position = second.records.get_indexer(prediction.records)
     absent, records = prediction.records[position < 0], len(prediction.records)
-    if len(absent):
-        said = (
-            f"the second clustering {name!r} is missing {len(absent):,} of {records:,} records of the "
-            f"prediction, such as {head(absent)}"
-        )
-        if otherwise := written_otherwise(absent, second.records):
-            raise DataError(f"{said}; {otherwise}")
-        if len(absent) >= NEARLY_ALL * records:
-            raise DataError(
-                f"{said}: are its ids written in another way, or are its columns in the other order?"
-            )
-        raise DataError(f"{said}, and must cover all of them", remedies.COVER)
-    return np.unique(second.codes[position], return_inverse=True)[1]
+    if not len(absent):
+        return np.unique(second.codes[position], return_inverse=True)[1]
+    said = (
+        f"the second clustering {name!r} is missing {len(absent):,} of {records:,} records of the prediction"
+    )
+    said += f", such as {head(absent)}"
+    if otherwise := written_otherwise(absent, second.records):
+        raise DataError(f"{said}; {otherwise}")
+    if len(absent) >= NEARLY_ALL * records:
+        raise DataError(f"{said}: are its ids written in another way, or its columns in the other order?")
+    raise DataError(f"{said}, and must cover all of them", remedies.COVER)

@@ -42,7 +42,7 @@ from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..units.measuring import measure
-from .correction import AssistedEstimates, ControlMetrics, Linearised, correct
+from .assistance import AssistedEstimates, Control, Linearised, correct
 from .second import ChangedShare, Reference
 
 
@@ -70,16 +70,17 @@ class TwoPhase:
             )
         position = self._locate_careful_draws(len(sample))
         pairs = find_common_records(sample, self.cheap)
-        _need_same_draws(sample, self.cheap, position, pairs)
+        if pairs is not None:
+            _need_same_draws(sample, self.cheap, position, pairs)
         records = {getattr(x.design, "records", None) for x in (sample, self.cheap)}
         if not (sample.expansion.once and self.cheap.expansion.once and len(records) == 1):
             pairs = None  # a unit counts once by both labels, of records drawn from as many
         every, careful = self.cheap, sample
         if pairs is None:
             every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
-        target = Linearised.of(careful, metrics)
-        part, error, variance = None, None, careful.expansion
-        known, unreached_share = dict.fromkeys(target.metrics, np.nan), np.zeros(len(target.metrics))
+        target, variance = Linearised.of(careful, metrics), careful.expansion
+        part, error, unreached = None, None, np.zeros(len(target.metrics))
+        known = dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(every, target.metrics)
             part = Linearised.of(subsample(every, position), target.metrics)
@@ -91,34 +92,24 @@ class TwoPhase:
             error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
             target, variance = replace(target, effects=own), phases.variance
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
-            unreached_share = entire.fit.unseen.unreached_share
-        control = ControlMetrics.of(
-            target,
-            "cheap",
-            [""] * len(target.metrics),
-            part,
-            lambda metric: Reference(np.full(2, known[metric]), 0.0),
-            _count_changes(self.cheap, position),
-            error,
-        )
-        control = replace(control, unreached_share=unreached_share)
+            unreached = entire.fit.unseen.unreached_share
+        changed, reasons = _count_changes(self.cheap, position), [""] * len(target.metrics)
+
+        def find_known(metric: Metric) -> Reference:
+            return Reference(np.full(2, known[metric]), 0.0)
+
+        control = Control("cheap", reasons, part, find_known, changed, error, unreached)
         return correct(target, control, variance, ClosedForm()(sample, metrics))[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
         draws = len(self.cheap)
         position = np.arange(n) if self.careful is None else np.asarray(self.careful)
-        if position.shape != (n,):
+        whole = position.shape == (n,) and np.issubdtype(position.dtype, np.integer)
+        if not whole or len(np.unique(position)) < n or position.min() < 0 or position.max() >= draws:
             raise DataError(
-                f"careful has {position.size} positions, and the sample has {n} draws: pass one each"
-            )
-        if not np.issubdtype(position.dtype, np.integer):
-            raise DataError("careful holds positions of draws, whole numbers from 0")
-        wrong = (position < 0) | (position >= draws)
-        if wrong.any() or len(np.unique(position)) < n:
-            raise DataError(
-                f"the {n} draws with careful labels must be {n} of the {draws} draws with cheap ones: "
-                "careful needs different positions from 0, below the number of draws"
+                f"careful has {position.size} positions for {n} draws: it needs a different one for each, "
+                f"whole numbers from 0, among the {draws} draws with cheap labels"
             )
         if draws < n + 2:
             raise DataError(
@@ -135,8 +126,7 @@ def _need_ordered(sample: Sample, which: str) -> None:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
     if (variance.unseen < 1).any():
         raise DataError(
-            f"two phases need draws with replacement: leave out population= of the {which} design. Intervals "
-            "are then a little longer"
+            f"two phases need draws with replacement: leave out population= of the {which} design"
         )
     if getattr(sample.design, "draws", None) is None:
         raise DataError(
@@ -156,10 +146,8 @@ def find_common_records(careful: Sample, cheap: Sample) -> IntArray | None:
     return pd.concat(units_of_records, axis=1, join="inner").to_numpy()
 
 
-def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: IntArray | None) -> None:
+def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: IntArray) -> None:
     """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
-    if pairs is None:
-        return
     draws = careful.expansion.order, cheap.expansion.order[position]
     # a pair of units as one number, so that all are looked up at once
     width = len(cheap.units)
@@ -248,12 +236,11 @@ def subsample(sample: Sample, position: IntArray) -> Sample:
 
 def _count_changes(cheap: Sample, position: IntArray) -> ChangedShare:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
-    changed = cheap.units.column(EXACT)[cheap.expansion.order] == 0
-    x, n = int(changed[position].sum()), len(position)
     from scipy.stats import hypergeom  # a second of imports, which few need
 
-    # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
-    # exact test)
+    changed = cheap.units.column(EXACT)[cheap.expansion.order] == 0
+    x, n = int(changed[position].sum()), len(position)
+    # of draws in random order, the number of careful ones that differ is hypergeometric (Fisher's exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
     return ChangedShare(x / n, float(changed.mean()), float(chance))
 
@@ -331,8 +318,8 @@ def two_phase(
         careful = np.delete(np.array(first), np.asarray(undecided, dtype=int))
     if careful is not None and (twice := np.intersect1d(careful, undecided)).size:
         raise DataError(f"{len(twice)} draws are careful and undecided, such as {head(twice)}: a draw is one")
-    engine = TwoPhase(Sample(count(prediction, cheap, frame=frame), cheap_design), careful)
-    estimates = engine(sample, metrics)
+    every = Sample(count(prediction, cheap, frame=frame), cheap_design)
+    estimates = TwoPhase(every, careful)(sample, metrics)
     if len(undecided):
         decided = np.arange(len(sample) + len(undecided)) < len(sample)
         sample = Sample(sample.units, Responding(design, decided))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -38,8 +38,9 @@ class Sample(Pictured):
         As `erbayes.measure` returns them.
     design : Design
         Refuses units that do not fit it with a `DataError`.
-    expansion : DrawnUnits, optional
-        Draws, their weights and their variance, by default those that the design makes from the units.
+    drawn : DrawnUnits, optional
+        Draws, their weights and their variance, by default those that the design makes from the units. The
+        sample has them as `expansion`.
     looks : Looks, optional
         What a look at some clusters of a heap in the predicted sizes has shown (see `alarms`). A prediction
         without a heap takes none.
@@ -55,18 +56,19 @@ class Sample(Pictured):
     picture: ClassVar[str] = "balance"
     units: Units
     design: Design
-    expansion: DrawnUnits = None  # type: ignore[assignment]
+    drawn: InitVar[DrawnUnits | None] = None
     looks: Looks | None = None
+    expansion: DrawnUnits = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, drawn: DrawnUnits | None) -> None:
         need_units(self.units)
         need_object(self.design, "expand", "a design is an object such as UniformRecords()")
         if self.looks is not None:
             need(self.looks, Looks, "looks are Looks(found, of=number)")
             # draws that are given come from a sample whose looks have been accepted
-            if self.expansion is None and (self.units.known is None or find_heap(self.units.known) is None):
+            if drawn is None and (self.units.known is None or find_heap(self.units.known) is None):
                 raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
-        object.__setattr__(self, "expansion", self.expansion or self.design.expand(self.units))
+        object.__setattr__(self, "expansion", drawn or self.design.expand(self.units))
 
     @classmethod
     def many(cls, units: Units, design: Any, unit: IntArray) -> Self:
@@ -170,9 +172,7 @@ class Sample(Pictured):
     def unreached_share(self, column: ClusterSum) -> FloatArray:
         """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known."""
         known = self.units.known
-        if known is None:
-            return np.zeros(self.leading)
-        return known.share_above(column, self.largest_touched)
+        return np.zeros(self.leading) if known is None else known.share_above(column, self.largest_touched)
 
     @cached_property
     def unreached_links(self) -> FloatArray:
@@ -188,14 +188,14 @@ class Sample(Pictured):
         known, unreached = self.units.population, self.expansion.unreached
         if known is None or (unreached is not None and unreached.column(RECORDS).any()):
             return None
-        number, variance = self.units.total(PREDICTED_LINKS), self.expansion
+        number, draws = self.units.total(PREDICTED_LINKS), self.expansion
         z = self.contributions([PREDICTED_LINKS, RECORDS])
         links, records = np.moveaxis(z.sum(axis=-2), -1, 0)[..., None]
         estimate = (known * links / records)[..., 0]
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
-        squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
+        squares = draws.covariance(draws.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate / variance.count_unseen(z[..., 1:])[..., 0]
+        one = estimate / draws.count_unseen(z[..., 1:])[..., 0]
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 
