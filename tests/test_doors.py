@@ -490,10 +490,10 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (lambda found: [{"x": row[0]} for row in found], "not dict objects: take a plain cursor"),
-        (lambda found: ["".join(map(str, row)) for row in found], "not str objects"),
-        (lambda found: [b"a" for _ in found], "not bytes objects"),
-        (lambda found: [1 for _ in found], "not int objects"),
+        (lambda found: [{"x": row[0]} for row in found], "a plain cursor does, not a dict"),
+        (lambda found: ["".join(map(str, row)) for row in found], "not a str"),
+        (lambda found: [b"a" for _ in found], "not a bytes"),
+        (lambda found: [1 for _ in found], "not a int"),
         (pd.DataFrame, "not a DataFrame"),
         (lambda found: pa.table({"x": [1]}), "not a Table"),
         (lambda found: None, "not a NoneType"),

@@ -91,8 +91,8 @@ def test_faults_are_found_there(connection):
         scan(put(connection, pd.concat([FRAME, FRAME[:1]]), "twice"), LABELS)
     with pytest.raises(eb.DataError, match="missing"):
         scan(put(connection, FRAME.assign(cluster=["x", "x", None, "z"]), "gaps"), LABELS)
-    with pytest.raises(eb.DataError, match="has a database of its own"):
-        GroupSource(put(connection, FRAME, "groups"), "cluster")
+    with pytest.raises(eb.DataError, match="with a database of its own takes no second table"):
+        scan(FRAME, LABELS, groups=GroupSource(put(connection, FRAME, "groups"), "cluster"))
 
 
 def test_a_collation_without_case_is_refused():

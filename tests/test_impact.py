@@ -618,17 +618,14 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("by", [None, "country"])
-def test_a_scan_is_as_in_memory(folder, by, monkeypatch):
+def test_a_scan_is_as_in_memory(folder, monkeypatch):
     """Also in parts of ten records, some of which have no cluster."""
     pytest.importorskip("duckdb")
-    given = {"features": FEATURES, "by": by}
-    memory = judged(STATISTICS[:SUMS], attributes=TABLE, **given)
+    memory = judged(STATISTICS[:SUMS], attributes=TABLE, features=FEATURES)
+    place = {"prediction": folder / "clusters.parquet", "attributes": folder / "orders.parquet"}
     for part in (20_000_000, 10):
         monkeypatch.setattr("erbayes.large.duckdb.PART", part)
-        scanned = judged(
-            STATISTICS[:SUMS], folder / "clusters.parquet", attributes=folder / "orders.parquet", **given
-        )
+        scanned = judged(STATISTICS[:SUMS], features=FEATURES, **place)
         pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
 
 
@@ -643,7 +640,8 @@ def test_a_scan_is_as_in_memory(folder, by, monkeypatch):
         ({"features": {"x": ("when", "sum")}}, "has no column 'when'"),
         ({"attributes": TABLE.iloc[3:]}, "3 of .* records of the prediction have no attributes"),
         ({"attributes": pd.concat([TABLE, TABLE[:2]])}, "2 rows of the attributes repeat a record"),
-        ({"frame": [1, 2]}, "takes no frame here"),
+        ({"frame": [1, 2]}, "takes no frame and no by here"),
+        ({"by": "country"}, "takes no frame and no by here"),
     ],
 )
 def test_what_a_scan_refuses(folder, given, said):

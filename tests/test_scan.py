@@ -24,10 +24,10 @@ from shell import done, refused
 
 import erbayes as eb
 from erbayes import DataError
-from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, drawing, scan
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, RunSQL, drawing, scan
 from erbayes.large.database import RunSQLTable
 from erbayes.large.duckdb import DuckTable
-from erbayes.large.scanning import refuse_different_records
+from erbayes.large.sums import refuse_different_records
 
 pytestmark = pytest.mark.slow
 
@@ -168,16 +168,6 @@ def test_policies_and_blocks_on_random_tables(missing, kind, database):
         same(scan(prediction, labels, blocks=blocks, missing=missing, database=database), wanted)
 
 
-@pytest.mark.parametrize("missing", OF_ONE)
-@pytest.mark.parametrize("longest", [1, 70, 100_000])
-def test_plain_sql_with_short_and_long_lists(missing, longest):
-    prediction, labels, blocks = population(1, 90, "hostile", 0 if missing is eb.Missing.ERROR else 9)
-    engine = sqlite(frame_of(prediction).set_axis(["it's", 'r"; --'], axis=1), 'a "b".c')
-    engine = RunSQL(engine.run, engine.name, dialect=Dialect.SQLITE, longest=longest)
-    found = scan(engine, labels, Columns("it's", 'r"; --'), blocks=blocks, missing=missing)
-    same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
-
-
 @pytest.fixture
 def postgres(tmp_path_factory):
     """A server of its own, reached through a socket in a temporary folder; root may not run it, so postgres does."""
@@ -269,18 +259,6 @@ def test_csv_files_whose_columns_are_in_another_order(tmp_path):
     (tmp_path / "a.csv").write_text("record,cluster\n1,x\n", "utf-8")
     (tmp_path / "b.csv").write_text("cluster,record\nx,2\n", "utf-8")
     same(scan(tmp_path, {"1": "e", "2": "e"}), eb.measure({"1": "x", "2": "x"}, {"1": "e", "2": "e"}))
-
-
-def test_integers_as_text(tmp_path):
-    file = Files(parquet(pd.DataFrame({"record": [7, 8], "cluster": [1, 1]}), tmp_path), text=True)
-    labels, given = {"7": "e", "08": "e"}, {"missing": eb.Missing.SINGLETON}
-    same(scan(file, labels, **given), eb.measure({"7": "1", "8": "1"}, labels, **given))
-
-
-def test_large_integers_are_told_apart():
-    prediction = pd.Series([1, 1, 2], [2**53, 2**53 + 1, 2**63 + 5])
-    labels = pd.Series(["x", "x"], [2**53, 2**63 + 5])
-    same(scan(prediction.to_frame().reset_index(), labels), eb.measure(prediction, labels))
 
 
 def test_the_index_that_pandas_hides_comes_first(tmp_path):
@@ -408,15 +386,6 @@ def test_folders_of_several_kinds_are_refused(tmp_path):
         scan(tmp_path / "none", {"a": "e"})
 
 
-def test_a_broken_file_is_told(tmp_path):
-    (tmp_path / "p.parquet").write_bytes(b"PAR1 not so")
-    with pytest.raises(DataError, match="cannot"):
-        scan(tmp_path / "p.parquet", {"a": "e"})
-    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3, "utf-8")
-    with pytest.raises(DataError, match="DuckDB cannot scan the prediction"):
-        scan(tmp_path / "p.csv", {"a": "e"})
-
-
 def test_nothing_is_changed_and_nothing_left_behind(tmp_path):
     prediction, labels, _ = population(0, lacking=0)
     frame = frame_of(prediction).astype("category")
@@ -505,7 +474,7 @@ def test_interruption_of_a_long_statement_ends_at_once(tmp_path):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
 from erbayes.large import DuckDB
-from erbayes.large.sources import opened
+from erbayes.large.files import opened
 with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r}, threads=1)) as (database,):
     print("ready", flush=True)
     database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")

@@ -280,11 +280,11 @@ def test_too_many_values_are_refused():
 def test_a_source_with_its_own_database_takes_no_second_table():
     prediction, labels, _ = population(1, lacking=0)
     relation = SOURCES["relation"](frame_of(prediction), None)
-    with pytest.raises(DataError, match="make a view of the prediction that has the column of groups"):
+    with pytest.raises(DataError, match="takes no second table of attributes: make a view there"):
         scan(relation, labels, groups=GroupSource(variable(prediction).reset_index(), "country"))
     attributes = SOURCES["relation"](variable(prediction).rename_axis("record").reset_index(), None)
     both = {"old": frame_of(prediction), "new": frame_of(prediction)}
-    with pytest.raises(DataError, match="the table of attributes has a database of its own"):
+    with pytest.raises(DataError, match="takes no second table of attributes"):
         scan(both, labels, groups=GroupSource(attributes, "country"))
 
 

@@ -22,7 +22,7 @@ from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # no
 import erbayes as eb
 from erbayes._internal.files import read_table
 from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, scan
-from erbayes.large.sources import opened
+from erbayes.large.files import opened
 
 pytestmark = pytest.mark.lowest
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
@@ -200,9 +200,9 @@ def test_what_an_engine_refuses_is_told_without_its_control_characters(tmp_path)
     def run(sql):
         raise RuntimeError("no \x1b]0;title\x07 \u202e\nmore")
 
-    with pytest.raises(eb.DataError, match="the database refuses a statement of the scan: no �") as told:
+    with pytest.raises(eb.DataError, match=r"the database refuses a statement of the scan: no \\x1b") as told:
         scan(RunSQL(run, "p"), LABELS, NAMES)
-    assert str(told.value).endswith("�]0;title� �\nmore")
+    assert str(told.value).endswith(r"\x1b]0;title\x07 \u202e" "\nmore")
     good = "".join(f"r{i},x\n" for i in range(30_000))  # more than DuckDB looks at first
     (tmp_path / "p.csv").write_text(f"record,cluster\n{good}b,\x1b]0;title\x07,x\n", encoding="utf-8")
     with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction") as told:
@@ -429,15 +429,6 @@ def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
     same(named, eb.measure(frame.iloc[:, :2], labels))
 
 
-def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
-    rows = [(f"{'#' if i % 3 == 1 else ''}{i}", f"c{i // 3}", f"#{i:06x}") for i in range(300)]
-    frame = pd.DataFrame(rows, columns=["record", "cluster", "colour"])
-    frame.to_csv(tmp_path / "p.csv", index=False)
-    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, NAMES)
-    same(found, eb.measure(frame[["record", "cluster"]], {"0": "e", "2": "e"}))
-    assert found.rows == 300
-
-
 @pytest.mark.parametrize(
     "text", ["\nrecord,cluster\na,x\n", "\r\nrecord,cluster\r\na,x\r\n", " \nrecord,cluster\na,x\n", ""]
 )
@@ -616,7 +607,7 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
 from erbayes.large import DuckDB
-from erbayes.large.sources import opened
+from erbayes.large.files import opened
 with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})):
     print("ready", flush=True)
     sys.stdin.read()
@@ -645,7 +636,9 @@ def test_folders_that_do_not_exist_are_told(tmp_path):
 
 def test_lazy_frames_are_told(tmp_path):
     written(tmp_path, FRAME)
-    with pytest.raises(eb.DataError, match="a LazyFrame holds no rows yet: give the files that it reads"):
+    with pytest.raises(
+        eb.DataError, match=r"cannot scan a LazyFrame: expected files, or of a LazyFrame its \.collect"
+    ):
         scan(pl.scan_parquet(tmp_path / "0.parquet"), LABELS)
 
 
@@ -681,7 +674,7 @@ def test_a_view_reads_files_only_if_that_is_asked_for(foreign):
 
 def test_the_shell_names_a_remedy_of_its_own_for_a_view(foreign):
     drawn = ("draw", foreign, *"--table v -d uniform-records -n 1 --seed 1 -o".split(), foreign.parent / "d")
-    assert "make a table of its view" in refused(*drawn)
+    assert "make a table of the view" in refused(*drawn)
     assert not (foreign.parent / "d").exists()
 
 

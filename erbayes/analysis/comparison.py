@@ -21,9 +21,9 @@ from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
 from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired, run_engine
 from ..large import scan
-from ..large.counted import Scanned
-from ..large.scanning import overlaps_of, refuse_different_records
-from ..large.sources import Source, lies_elsewhere
+from ..large.files import Source, lies_elsewhere
+from ..large.scanning import Scanned
+from ..large.sums import overlaps_of, refuse_different_records
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, check_level, simultaneous_level

@@ -24,7 +24,7 @@ from ..engine.closed_form import estimate_by_odds, improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.diagnostics import warn_undecided
 from ..large import scan
-from ..large.sources import Source, lies_elsewhere
+from ..large.files import Source, lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.estimates import Cases, Estimates
@@ -172,12 +172,15 @@ def impact(
     """
     design = need_labels_and_design(labels, design, "impact(prediction, labels, design)")
     if lies_elsewhere(prediction):
-        if frame is not None:
-            raise DataError("a prediction that is scanned takes no frame here: scan a view of its records")
+        if frame is not None or by is not None:
+            raise DataError(
+                "a prediction that is scanned takes no frame and no by here: read it, or scan a view"
+            )
         labels = sampled_labels(labels)
         scanned = scan(prediction, labels, missing=missing)
-        options = {"attributes": attributes, "features": features, "by": by}
-        fitted, values, featured = scan_features(prediction, scanned, labels, statistics, **options)
+        fitted, values, featured = scan_features(
+            prediction, scanned, labels, statistics, attributes=attributes, features=features
+        )
         return estimate_impact(Sample(scanned, design), FittedStatistics(fitted, values), featured)
     labels, read = read_framed({"": prediction}, labels, frame)
     prediction, _ = read[""]

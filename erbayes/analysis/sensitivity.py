@@ -32,7 +32,7 @@ from ..design.changes import find_responding, set_odds
 from ..labels.annotators import RATES, SHARES, Annotator, check_rates
 from ..labels.decisions import Decisions, class_additions, impute
 from ..labels.stopping import Check
-from ..large.sources import lies_elsewhere
+from ..large.files import lies_elsewhere
 from ..metrics.definitions import Metric, resolve_metric
 from ..metrics.estimates import Estimates
 from ..metrics.tables import Pictured, choose_quoted

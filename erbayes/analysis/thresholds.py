@@ -30,7 +30,7 @@ from ..design.sample import Sample, need_labels_and_design
 from ..engine.diagnostics import warn_undecided
 from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired
 from ..large import Columns, DuckDB, scan
-from ..large.sources import lies_elsewhere, opened
+from ..large.files import lies_elsewhere, opened
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, b3_recall, pairwise_f1, resolve_metrics
 from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level, draw_paths

@@ -19,7 +19,7 @@ from .._internal.remedies import Missing
 from ..design.draws import kish
 from ..design.sample import Sample
 from ..engine.fitted import columns_of
-from ..large.sources import lies_elsewhere
+from ..large.files import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column, Known
 from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ..units.clustering import Clustering

@@ -38,7 +38,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.closed_form import ClosedForm, with_cases
 from ..engine.control_variate import Effects
 from ..large import scan
-from ..large.sources import lies_elsewhere
+from ..large.files import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..units.measuring import measure

@@ -380,8 +380,8 @@ class Numbers:
         parsed = [features.Feature.parse(text) for text in self.feature or []]
         reading = inputs.reading
         if inputs.scanned:
-            if inputs.of_clusters or inputs.frame is not None:
-                raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+            if inputs.of_clusters or inputs.frame is not None or by is not None:
+                raise DataError("a prediction that is scanned takes no frame, --by nor drawn clusters here")
             units: Any = sample.units
             fitted, values, featured = large_sums.scan_features(
                 reading.source(inputs.part),
@@ -390,7 +390,6 @@ class Numbers:
                 statistics,
                 attributes=None if attributes is None else large_files.Files(attributes, text=True),
                 features=parsed,
-                by=by,
                 database=reading.database,
             )
             return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)

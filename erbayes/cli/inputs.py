@@ -14,13 +14,13 @@ from .._internal.remedies import Missing
 from .lazily import (
     answer_faults,
     column_roles,
-    counted,
     files,
     large_files,
     pd,
     plans,
     readings,
     returned_answers,
+    scanning,
 )
 from .options import (
     argument,
@@ -166,7 +166,7 @@ def note_frame(units: eb.units.Units, name: str = "") -> None:
         message(f"note: {name}{facts}")
 
 
-def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
+def _print_scan(units: scanning.Scanned, path: Path, name: str = "") -> str:
     """Print what was scanned, and return its number of records with its columns."""
     records = f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"

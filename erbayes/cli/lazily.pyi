@@ -18,8 +18,8 @@ from ..labels import returned as returned_answers
 from ..labels import source as sources
 from ..labels import stopping as stopping
 from ..labels import verdicts as answer_faults
-from ..large import counted as counted
 from ..large import files as large_files
+from ..large import scanning as scanning
 from ..large import sums as large_sums
 from ..metrics import unseen as unseen
 from ..report import page as reports

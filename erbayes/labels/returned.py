@@ -26,7 +26,7 @@ from .._internal.remedies import Missing
 from ..design import FrozenWeights
 from ..design.contract import Design
 from ..large import scan
-from ..large.sources import lies_elsewhere
+from ..large.files import lies_elsewhere
 from ..units.clustering import Clustering
 from ..units.measuring import are_written_otherwise, measure, measure_predicted, refuse_unmatched
 from ..units.units import Units

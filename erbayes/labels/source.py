@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, refuse_cases
 from ..large import drawing
-from ..large.sources import lies_elsewhere
+from ..large.files import lies_elsewhere
 from ..units.clustering import Clustering
 from ..units.ids import are_listed, count_cased, ids
 from ..units.units import KnownTotals, histogram

@@ -1,12 +1,11 @@
 """Predictions too large for memory, counted where they are: in files, databases, Spark, or behind SQL."""
 
+from .counted import drawing
 from .database import Dialect, RunSQL
-from .draw import drawing
-from .duckdb import DuckDB
-from .files import DatabaseTable, Files
-from .prediction import GroupSource
-from .reading import Columns
-from .scanning import scan
+from .duckdb import DatabaseTable, DuckDB
+from .files import Files
+from .prediction import Columns
+from .scanning import GroupSource, scan
 
 __all__ = [
     "Columns",

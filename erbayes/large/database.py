@@ -75,7 +75,11 @@ class Dialect:
         """Write a string. What no dialect gives a meaning inside quotes stays, and other ASCII is coded."""
         parts = enumerate(re.split(f"({CODED})", text, flags=re.ASCII))
         written = [self.code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in parts if p]
-        return self.joined.format(self.between.join(written or ["''"]))
+        return self.join(*(written or ["''"]))
+
+    def join(self, *parts: str) -> str:
+        """SQL of texts in a row."""
+        return self.joined.format(self.between.join(parts))
 
 
 STANDARD = Dialect()
@@ -105,7 +109,7 @@ class Database(Protocol):
         """Return the rows of a statement, or raise DataError if the database refuses it."""
 
     def listed(self, values: Sequence[Any]) -> list[str]:
-        """SQL of lists of one or more values for IN (...), one list or several."""
+        """SQL of lists of values for IN (...), one list or several, none of no values."""
 
     def quote(self, name: str) -> str:
         """SQL of a column."""
@@ -133,8 +137,7 @@ class Database(Protocol):
 
     def rows_in(self, select: str, key: str, values: Iterable[Any], rest: str = "") -> list[Row]:
         """Rows of `select` whose key is one of the values, with the `rest` of the statement."""
-        ids = list(values)
-        lists = self.listed(ids) if ids else []
+        lists = self.listed(list(values))
         return [row for ids in lists for row in self.rows(f"{select} WHERE {key} IN ({ids}){rest}")]
 
     def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
@@ -181,10 +184,8 @@ ADVICE = re.compile(
 
 
 def legible(error: Exception) -> str:
-    """Return the message of a database error, without control characters and advice for no caller."""
-    said = ADVICE.sub("", str(error))
-    # a message may quote data with control characters, which a terminal would obey
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said)
+    """Return the message of a database error without advice for no caller."""
+    return ADVICE.sub("", str(error))
 
 
 ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
@@ -226,11 +227,6 @@ class RunSQL:
     dialect: Dialect = STANDARD
     longest: int = 200_000
     names: Sequence[str] = ()
-
-    @contextmanager
-    def opened(self) -> Iterator[RunSQLTable]:
-        """Open the table. Nothing is left to close."""
-        yield RunSQLTable(self)
 
 
 class RunSQLTable(Database):
@@ -281,20 +277,14 @@ class RunSQLTable(Database):
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         try:
             returned = self.source.run(sql)
-            rows = None if is_table(returned) or not isinstance(returned, Iterable) else list(returned)
+            rows = list(returned) if _is_plain(returned) else [returned]
         except Exception as error:  # every driver has errors of its own
             raise DataError(f"the database refuses a statement of the scan: {legible(error)}") from error
-        if rows is None:
+        if strange := [row for row in rows[:1] if not _is_plain(row)]:
             raise DataError(
-                f"RunSQL: run must return rows, as fetchall() does, not a {type(returned).__name__}"
+                "RunSQL: run must return rows that are sequences of values, as fetchall() of a plain cursor "
+                f"does, not a {type(strange[0]).__name__}"
             )
-        for row in rows[:1]:
-            # a mapping would give its keys in place of its values
-            if isinstance(row, Mapping | str | bytes) or not isinstance(row, Iterable):
-                raise DataError(
-                    "RunSQL: run must return rows that are sequences of values, such as tuples, not "
-                    f"{type(row).__name__} objects: take a plain cursor"
-                )
         return [tuple(row) for row in rows]
 
     def kind(self, column: str) -> str | None:
@@ -318,7 +308,12 @@ class RunSQLTable(Database):
                 lists.append([])
                 size = length
             lists[-1].append(text)
-        return [", ".join(part) for part in lists]
+        return [", ".join(part) for part in lists if part]
+
+
+def _is_plain(rows: Any) -> bool:
+    """Return whether rows or values are a sequence; a mapping would give its keys in place of its values."""
+    return isinstance(rows, Iterable) and not (isinstance(rows, Mapping | str | bytes) or is_table(rows))
 
 
 def _recognise_kind(value: Any) -> str | None:
@@ -378,19 +373,6 @@ class IbisDialect(Dialect):
         return str(Literal.string(text).sql(self.sqlglot))
 
 
-@dataclass(frozen=True)
-class IbisConnection:
-    """A connection of Ibis as a function that runs SQL; two are equal if they are of one connection."""
-
-    connection: Any
-
-    def __call__(self, sql: str) -> Iterable[Sequence[Any]]:
-        returned = self.connection.raw_sql(sql)
-        # a cursor nearly everywhere; BigQuery returns the rows themselves
-        rows: Iterable[Sequence[Any]] = returned.fetchall() if hasattr(returned, "fetchall") else returned
-        return rows
-
-
 def read_through_ibis(table: Any) -> RunSQL:
     """Return an Ibis table as a source whose statements run on the connection of the table."""
     place = table.op()
@@ -400,6 +382,11 @@ def read_through_ibis(table: Any) -> RunSQL:
             "a view of it, as by connection.create_view(name, expression)"
         )
     connection = table.get_backend()
+
+    def run(sql: str) -> Any:
+        returned = connection.raw_sql(sql)
+        # a cursor nearly everywhere; BigQuery returns the rows themselves
+        return returned.fetchall() if hasattr(returned, "fetchall") else returned
+
     names = tuple(name for name in (place.namespace.catalog, place.namespace.database, place.name) if name)
-    dialect = IbisDialect(sqlglot=connection.dialect)
-    return RunSQL(IbisConnection(connection), names, dialect, names=list(table.columns))
+    return RunSQL(run, names, IbisDialect(sqlglot=connection.dialect), names=list(table.columns))

@@ -1,4 +1,4 @@
-"""DuckDB, the embedded database: its connection, its temporary folder and its SQL."""
+"""DuckDB, the embedded database: its connection and its SQL, its own tables, datasets and frames."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
+from .._internal.arrays import hint_at_polars
 from .._internal.errors import DataError, Remedy, head, import_extra, show_progress, whole
-from .._internal.files import locked, terminable
+from .._internal.files import holds, locked, name_of, terminable
 from .._internal.names import JOIN
 from .database import STANDARD, Database, legible
 
@@ -40,6 +41,16 @@ THREADS = 1024
 """Largest number of threads, since a million never end."""
 MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
 """An amount of memory above 0. DuckDB takes one below 0 for its default."""
+REMEDIES = {
+    "PermissionException": Remedy(
+        "if a view reads a file of its own and you trust its database, let it, or make a table of the view",
+        "DatabaseTable(path, table, reads_files=True)",
+    ),
+    "OutOfMemoryException": Remedy(
+        "allow it more, or fewer threads in Python", "DuckDB(memory_limit='8GB')", "--memory-limit 8GB"
+    ),
+}
+"""What to do about errors of DuckDB."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -101,6 +112,9 @@ class DuckDB:
                 except duckdb.Error as error:
                     raise DataError(f"DuckDB does not start: {legible(error)}") from error
                 yield connection
+
+
+EMBEDDED = DuckDB()
 
 
 @contextmanager
@@ -219,25 +233,11 @@ class DuckTable(Database):
                     self.connection.interrupt()
                     raise
             return running.result()
-        except duckdb.PermissionException as error:
-            raise DataError(
-                f"a view reads a file of its own: {legible(error)}",
-                Remedy(
-                    "if you trust the database, let it, or make a table of its view",
-                    "DatabaseTable(path, table, reads_files=True)",
-                ),
-            ) from error
-        except duckdb.OutOfMemoryException as error:
-            raise DataError(
-                f"DuckDB cannot scan the prediction: {legible(error)}",
-                Remedy(
-                    "allow it more, or fewer threads in Python",
-                    "DuckDB(memory_limit='8GB')",
-                    "--memory-limit 8GB",
-                ),
-            ) from error
         except duckdb.Error as error:
-            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
+            remedies = [
+                remedy for kind, remedy in REMEDIES.items() if isinstance(error, getattr(duckdb, kind))
+            ]
+            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}", *remedies) from error
 
     def _report_percents(self, running: Future[Any]) -> Iterator[int]:
         shown = 0
@@ -248,6 +248,8 @@ class DuckTable(Database):
             shown = max(shown, done)
 
     def listed(self, values: Sequence[Any]) -> list[str]:
+        if not len(values):
+            return []
         name = f"listed_{uuid4().hex}"
         try:
             array = pa.array(values, pa.string()) if isinstance(values[0], str) else integers(values)
@@ -300,3 +302,133 @@ def integers(values: Any) -> pa.Array:
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)
     raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTable:
+    """A table or view of a DuckDB database file.
+
+    Parameters
+    ----------
+    table : str or tuple of str
+        Name of the table, or the names of schema and table. They are quoted: any character may occur.
+    text : bool
+        True reads integers as text.
+    reads_files : bool
+        True lets a view of the database read files of its own. It then reads any file that you may read.
+
+    Examples
+    --------
+    >>> DatabaseTable("releases.duckdb", ("main", "clusters"), text=True).table
+    ('main', 'clusters')
+    """
+
+    path: str | Path
+    table: str | tuple[str, ...]
+    text: bool = False
+    reads_files: bool = False
+
+
+class StoredTable(DuckTable):
+    """An opened `DatabaseTable`."""
+
+    source: DatabaseTable
+
+    @classmethod
+    def reads(cls, source: DatabaseTable) -> list[str]:
+        # DuckDB looks beside the file that a link leads to
+        paths = (name_of(Path(source.path)), Path(source.path).resolve())
+        return [f"{path}{end}" for path in paths for end in ("", ".wal")]
+
+    def attach(self) -> None:
+        path = name_of(Path(self.source.path))
+        name = f"database {Path(path).resolve()}"  # a database can be attached only once
+        if holds(Path(path), b"SQLite format 3"):
+            raise DataError(
+                f"{path} is a database of SQLite: scan it by RunSQL in Python, or export the table"
+            )
+        quoted = STANDARD.quote(name)
+        self.rows(f"ATTACH IF NOT EXISTS {quote_string(path)} AS {quoted} (READ_ONLY, TYPE duckdb)")
+        # the schema main comes first, as its tables need no name of a schema
+        tables = self.rows(
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            f"WHERE table_catalog = {quote_string(name)} "
+            "ORDER BY table_schema <> 'main', table_schema, table_name"
+        )
+        named = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
+        shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
+        matching = [tables[i] for i, table in enumerate(shown) if table.lower() == named.lower()]
+        if not matching:
+            raise DataError(f"{path} has no table {named!r}; it has {head(shown, 20)}")
+        self.table = STANDARD.qualify((name, *matching[0]))
+        self.text = self.source.text
+        self.describe()
+
+    def id(self, column: str) -> str:
+        # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
+        exact = self.types[column] == "VARCHAR"
+        return f'({self.quote(column)} COLLATE "binary")' if exact else super().id(column)
+
+
+class DatasetTable(DuckTable):
+    """An opened Arrow dataset."""
+
+    def attach(self) -> None:
+        self.table = f"dataset_{uuid4().hex}"
+        self.connection.register(self.table, self.source)
+        self.describe()
+
+
+class FrameTable(DuckTable):
+    """A frame or an Arrow table, as a table with only the columns in use."""
+
+    def attach(self) -> None:
+        source = self.source
+        if isinstance(source, pd.Series):
+            source = source.rename("cluster").rename_axis("record").reset_index()
+        elif not isinstance(source, pd.DataFrame) and hasattr(source, "__arrow_c_stream__"):
+            source = pa.table(source)
+        elif not isinstance(source, pd.DataFrame):
+            lazy = ", or of a LazyFrame its .collect()" if type(source).__name__ == "LazyFrame" else ""
+            raise DataError(
+                f"cannot scan a {type(source).__name__}: expected files{lazy}, a frame, an Arrow dataset, a "
+                f"DuckDB relation, a Spark DataFrame or RunSQL{hint_at_polars(source)}"
+            )
+        self.source = source
+        self.arrays: dict[str, Any] = {}
+        names = source.columns if isinstance(source, pd.DataFrame) else source.column_names
+        self.first = [str(c) for c in names]
+
+    def look(self, *columns: str) -> list[str]:
+        readable = []
+        for name in columns:
+            with suppress(DataError):  # of columns that nobody may need
+                self._convert(name)
+                readable.append(name)
+        if readable:
+            self.use(*readable)
+        return readable
+
+    def use(self, *columns: str) -> None:
+        self.table = f"frame_{uuid4().hex}"
+        self.connection.register(self.table, pa.table({name: self._convert(name) for name in columns}))
+        self.describe(columns)
+
+    def _convert(self, name: str) -> Any:
+        """Return a column as Arrow has it, which is converted once."""
+        if (times := self.first.count(name)) > 1:
+            raise DataError(f"the prediction has {times} columns {name!r}")
+        if not isinstance(self.source, pd.DataFrame):
+            return self.source[name]
+        if name not in self.arrays:
+            column = self.source.iloc[:, self.first.index(name)]
+            try:
+                try:
+                    self.arrays[name] = pa.array(column, from_pandas=True)
+                except OverflowError:
+                    self.arrays[name] = integers(column)
+            except (pa.ArrowException, UnicodeEncodeError) as error:
+                raise DataError(
+                    f"column {name!r} of the prediction must be all strings or all integers: {error}"
+                ) from error
+        return self.arrays[name]

@@ -1,29 +1,45 @@
-"""What DuckDB reads: Parquet, CSV and TSV files, its own databases, Arrow datasets and frames."""
+"""All kinds of sources, and how each is opened; files of Parquet, CSV and TSV."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from glob import escape, glob, has_magic
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any
-from uuid import uuid4
+from typing import Any, Protocol
 
-import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from .._internal.arrays import hint_at_polars
 from .._internal.errors import DataError, head
 from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
-from .database import STANDARD, legible
-from .duckdb import DuckTable, family, integers, quote_string, quote_strings
+from ..units.clustering import Memberships
+from .database import (
+    Database,
+    RunSQL,
+    RunSQLTable,
+    legible,
+    opened_relation,
+    opened_spark,
+    read_through_ibis,
+)
+from .duckdb import (
+    DatabaseTable,
+    DatasetTable,
+    DuckDB,
+    DuckTable,
+    FrameTable,
+    StoredTable,
+    family,
+    quote_string,
+    quote_strings,
+)
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = {".gz": "gzip", ".zst": "zstd"}
@@ -283,72 +299,15 @@ class FilesTable(DuckTable):
         return types
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseTable:
-    """A table or view of a DuckDB database file.
+class OfSpark(Protocol):
+    """A DataFrame of Spark."""
 
-    Parameters
-    ----------
-    table : str or tuple of str
-        Name of the table, or the names of schema and table. They are quoted: any character may occur.
-    text : bool
-        True reads integers as text.
-    reads_files : bool
-        True lets a view of the database read files of its own. It then reads any file that you may read.
-
-    Examples
-    --------
-    >>> DatabaseTable("releases.duckdb", ("main", "clusters"), text=True).table
-    ('main', 'clusters')
-    """
-
-    path: str | Path
-    table: str | tuple[str, ...]
-    text: bool = False
-    reads_files: bool = False
+    @property
+    def sparkSession(self) -> Any: ...
 
 
-class StoredTable(DuckTable):
-    """An opened `DatabaseTable`."""
-
-    source: DatabaseTable
-
-    @classmethod
-    def reads(cls, source: DatabaseTable) -> list[str]:
-        # DuckDB looks beside the file that a link leads to
-        paths = (name_of(Path(source.path)), Path(source.path).resolve())
-        return [f"{path}{end}" for path in paths for end in ("", ".wal")]
-
-    def attach(self) -> None:
-        path = name_of(Path(self.source.path))
-        name = f"database {Path(path).resolve()}"  # a database can be attached only once
-        if holds(Path(path), b"SQLite format 3"):
-            raise DataError(
-                f"{path} is a database of SQLite: scan it by RunSQL in Python, or export the table"
-            )
-        quoted = STANDARD.quote(name)
-        self.rows(f"ATTACH IF NOT EXISTS {quote_string(path)} AS {quoted} (READ_ONLY, TYPE duckdb)")
-        # the schema main comes first, as its tables need no name of a schema
-        tables = self.rows(
-            "SELECT table_schema, table_name FROM information_schema.tables "
-            f"WHERE table_catalog = {quote_string(name)} "
-            "ORDER BY table_schema <> 'main', table_schema, table_name"
-        )
-        named = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
-        shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
-        matching = [
-            place for place, table in zip(tables, shown, strict=True) if table.lower() == named.lower()
-        ]
-        if not matching:
-            raise DataError(f"{path} has no table {named!r}; it has {head(shown, 20)}")
-        self.table = STANDARD.qualify((name, *matching[0]))
-        self.text = self.source.text
-        self.describe()
-
-    def id(self, column: str) -> str:
-        # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
-        exact = self.types[column] == "VARCHAR"
-        return f'({self.quote(column)} COLLATE "binary")' if exact else super().id(column)
+Source = Memberships | str | Path | Files | DatabaseTable | RunSQL | OfSpark
+"""A prediction in memory or elsewhere, as `scan` reads it; tables of Ibis and relations are Arrow streams."""
 
 
 def is_dataset(source: Any) -> bool:
@@ -357,70 +316,83 @@ def is_dataset(source: Any) -> bool:
     return type(source).__module__ == "pyarrow._dataset"
 
 
-class DatasetTable(DuckTable):
-    """An opened Arrow dataset."""
-
-    def attach(self) -> None:
-        self.table = f"dataset_{uuid4().hex}"
-        self.connection.register(self.table, self.source)
-        self.describe()
+def lies_elsewhere(prediction: Any) -> bool:
+    """Return whether a prediction is to be scanned: files, a table or a dataset, not memberships."""
+    stored = isinstance(prediction, str | Path | Files | DatabaseTable)
+    return stored or has_own_database(prediction) or is_dataset(prediction)
 
 
-class FrameTable(DuckTable):
-    """A frame or an Arrow table, as a table with only the columns in use."""
-
-    def attach(self) -> None:
-        source = self.source
-        if isinstance(source, pd.Series):
-            source = source.rename("cluster").rename_axis("record").reset_index()
-        elif type(source).__name__ == "LazyFrame":
-            raise DataError("a LazyFrame holds no rows yet: give the files that it reads, or its .collect()")
-        elif not isinstance(source, pd.DataFrame) and hasattr(source, "__arrow_c_stream__"):
-            source = pa.table(source)
-        elif not isinstance(source, pd.DataFrame):
-            raise DataError(
-                f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
-                f"DuckDB relation, a Spark DataFrame or RunSQL{hint_at_polars(source)}"
-            )
-        self.source = source
-        self.arrays: dict[str, Any] = {}
-        names = source.columns if isinstance(source, pd.DataFrame) else source.column_names
-        self.first = [str(c) for c in names]
-
-    def look(self, *columns: str) -> list[str]:
-        readable = []
-        for name in columns:
-            with suppress(DataError):  # of columns that nobody may need
-                self._convert(name)
-                readable.append(name)
-        if readable:
-            self.use(*readable)
-        return readable
-
-    def use(self, *columns: str) -> None:
-        self.table = f"frame_{uuid4().hex}"
-        self.connection.register(self.table, pa.table({name: self._convert(name) for name in columns}))
-        self.describe(columns)
-
-    def _convert(self, name: str) -> Any:
-        """Return a column as Arrow has it, which is converted once."""
-        if (times := self.first.count(name)) > 1:
-            raise DataError(f"the prediction has {times} columns {name!r}")
-        frame = self.source
-        if name not in self.arrays and not isinstance(frame, pd.DataFrame):
-            self.arrays[name] = frame[name]
-        elif name not in self.arrays:
-            try:
-                self.arrays[name] = _convert_column(frame.iloc[:, self.first.index(name)])
-            except (pa.ArrowException, UnicodeEncodeError) as error:
-                raise DataError(
-                    f"column {name!r} of the prediction must be all strings or all integers: {error}"
-                ) from error
-        return self.arrays[name]
+def has_own_database(source: Any) -> bool:
+    """Return whether a source is counted by a database of its own."""
+    return isinstance(source, RunSQL) or _is_of(source, "pyspark", "ibis") or _is_relation(source)
 
 
-def _convert_column(column: pd.Series) -> pa.Array:
-    try:
-        return pa.array(column, from_pandas=True)
-    except OverflowError:
-        return integers(column)
+def refuse_second_table(sources: Iterable[Any], what: str) -> None:
+    """Refuse a second table, called `what`, if one of the sources has a database of its own."""
+    if any(map(has_own_database, sources)):
+        raise DataError(
+            f"a table with a database of its own takes no {what}: make a view there of the prediction and of "
+            "what it is joined with"
+        )
+
+
+def _is_of(source: Any, *packages: str) -> bool:
+    # by name, so that nothing is imported for sources of other kinds
+    return type(source).__module__.partition(".")[0] in packages
+
+
+def _is_relation(source: Any) -> bool:
+    return _is_of(source, "duckdb", "_duckdb") and hasattr(source, "columns")
+
+
+def identify(source: Any) -> Any:
+    """Return what is equal for sources that are one: files and tables by what they name."""
+    return source if isinstance(source, str | Path | Files | DatabaseTable) else id(source)
+
+
+@contextmanager
+def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
+    """Open sources of one database, or several that `database` reads."""
+    if not any(map(has_own_database, sources)):
+        kinds = [_choose_table(source) for source in sources]
+        files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
+        trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)
+        with database.connected(files, closed=not trusted) as connection:
+            tables = [kind(connection, database, one) for kind, one in zip(kinds, sources, strict=True)]
+            for table in tables:
+                table.attach()
+            yield [*tables]
+        return
+    places = [_find_place(source) for source in sources]
+    if any(place is None or place != places[0] for place in places[1:]):
+        raise DataError(
+            "predictions in databases of their own are counted together in one database alone: give views "
+            "of one connection, as DataFrames of one Spark session or RunSQL of one function"
+        )
+    with ExitStack() as stack:
+        yield [stack.enter_context(_open(source)) for source in sources]
+
+
+def _find_place(source: Any) -> Any:
+    """Return what is equal for tables of one database, None if it is not known."""
+    if _is_of(source, "pyspark"):
+        return source.sparkSession
+    if _is_of(source, "ibis"):
+        return source.get_backend()
+    return source.run if isinstance(source, RunSQL) else None
+
+
+def _open(source: Any) -> AbstractContextManager[Database]:
+    if _is_of(source, "pyspark"):
+        return opened_spark(source)
+    if _is_relation(source):
+        return opened_relation(source)
+    return nullcontext(RunSQLTable(read_through_ibis(source) if _is_of(source, "ibis") else source))
+
+
+def _choose_table(source: Any) -> type[DuckTable]:
+    if isinstance(source, str | Path | Files):
+        return FilesTable
+    if isinstance(source, DatabaseTable):
+        return StoredTable
+    return DatasetTable if is_dataset(source) else FrameTable

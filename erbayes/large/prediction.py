@@ -1,27 +1,245 @@
-"""A prediction as SQL: on the records of a frame or of others, with columns of groups."""
+"""A prediction as SQL: the columns of its table, its records, and those of a frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from operator import eq
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import refuse_names
-from .._internal.errors import DataError, head, need
+from .._internal.arrays import INDEX, BoolArray, refuse_names, separator_hint
+from .._internal.errors import DataError, Remedy, head
+from .._internal.names import find_known
 from ..units.clustering import Clustering, FrameFacts, frame_ids, refuse_outside
-from ..units.grouping import Grouping, Of, PooledGroups, Variable, discrete, piece_values
+from ..units.columns import ask_of_answers, list_readings, pick_record, refuse_numbers
 from ..units.ids import kind, same_kind
-from ..units.reading import Near
-from ..units.units import Units
-from .database import Database, changed
-from .reading import LOOKED_UP, find_scanned, plain_id
-from .sources import has_own_database, lies_elsewhere
+from ..units.links import ColumnFacts
+from ..units.reading import Named, Near, find_readable
+from .database import Database
+from .files import lies_elsewhere, refuse_second_table
 
-NO_FURTHER: Mapping[str, str] = MappingProxyType({})
+LOOKED_UP = 100
+"""Rows of a table that are looked at, and ids of another file that are looked up in a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a prediction that are read, and how its ids are taken.
+
+    Parameters
+    ----------
+    record, cluster : str, optional
+        Columns of record and cluster ids; by default they are found as `erbayes.Clustering.of` does. If
+        predictions are a mapping of names to sources, `cluster` may be one too, of names to columns.
+    any_id : bool
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean none
+        (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from erbayes.large import scan
+    >>> table = pd.DataFrame({"id": [1, 2], "old": ["a", "b"], "new": ["c", "c"]})
+    >>> scan(table, {1: "x", 2: "x"}, Columns("id", "new")).columns
+    ('id', 'new')
+    """
+
+    record: str | None = None
+    cluster: str | Mapping[str, str | None] | None = None
+    any_id: bool = False
+
+    def cluster_of(self, name: str) -> str | None:
+        """Return the column of clusters of a prediction."""
+        return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
+
+
+TWO_COLUMNS = Columns()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScannedFacts(ColumnFacts):
+    """Facts of the columns of a table in a database: its first rows, which can only refute, and SQL."""
+
+    database: Database
+
+    @classmethod
+    def of(
+        cls, database: Database, named: Named, near: Near | None, what: str, others: Sequence[str] = ()
+    ) -> ScannedFacts:
+        """Read the first rows of all columns but others, and but those that folders give."""
+        known = {c for meaning in ("record", "cluster") for c in find_known(database.columns(), meaning)}
+        known |= {*named.columns} | ({*near.keys} if near else set())
+        columns = [c for c in database.columns() if c in known or c not in {*others, *database.by_folder}]
+        readable = database.look(*columns)
+        if lost := [c for c in columns if c not in readable and (c in known or len(columns) == 2)]:
+            database.use(*lost)  # which says why they cannot be read
+        rows = pd.DataFrame()
+        if readable:
+            select = f"SELECT {', '.join(map(database.value, readable))} FROM {database.table}"
+            rows = database.fetched(f"{select} LIMIT {LOOKED_UP}", readable)
+        return cls(rows, named, near, what=what, database=database)
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether the first rows are all rows."""
+        return len(self.table) < LOOKED_UP
+
+    @property
+    def usable(self) -> list[Any]:
+        return find_readable(self.table)
+
+    def has_ids(self, column: Any) -> bool:
+        # a name that both files have needs no look at the ids, which are looked up later
+        shared = [c for c in self.table.columns if self.near and c in self.near.keys]
+        return shared == [column] or super().has_ids(column)
+
+    def _all_agree(self, found: bool, facts: str, agree: Callable[..., bool]) -> bool:
+        """Return what the first rows say, unless these facts of all rows, as SQL, refute it."""
+        if not found or self._has_all:
+            return found
+        return bool(agree(*self.database.rows(f"SELECT {facts} FROM {self.database.table}")[0]))
+
+    def answers(self, column: Any, *families: tuple[frozenset[str], frozenset[str]]) -> BoolArray | None:
+        """Return whether each row is a link, those of a word together; None if there are other words."""
+        found = super().answers(column, *families)
+        if found is None or self._has_all:
+            return found
+        x = self.database.value(column)
+        counted = self.database.rows(
+            f"SELECT {x}, COUNT(*) FROM {self.database.table} GROUP BY {x} LIMIT {LOOKED_UP}"
+        )
+        each = pd.DataFrame({column: [word for word, _ in counted]})
+        found = ColumnFacts(each, self.named, self.near, what=self.what).answers(column, *families)
+        return None if found is None else np.repeat(found, [rows for _, rows in counted])
+
+    def is_unique(self, column: Any) -> bool:
+        facts = f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})"
+        return self._all_agree(super().is_unique(column), facts, eq)
+
+    def is_constant(self, column: Any) -> bool:
+        x = self.database.value(column)
+        return self._all_agree(super().is_constant(column), f"MIN({x}), MAX({x})", eq)
+
+    def counts_rows(self, column: Any, in_order: bool = True) -> bool:
+        """Return whether a column counts rows in any order, since a database has none."""
+        if self._has_all:
+            return super().counts_rows(column, in_order=False)
+        x, whole = self.database.number(column), self.numbers(column) is not None
+        could = whole and not self.has_decimals(column) and self.is_unique(column)
+        counts = lambda least, most, rows: least in (0, 1) and most - least + 1 == rows  # noqa: E731
+        return self._all_agree(could, f"MIN({x}), MAX({x}), COUNT(*)", counts)
+
+    def find(self, column: Any, group: Any, ids: pd.Index) -> pd.Index:
+        found = self._look_up(column, ids, *(self.usable if group is None else [group]))
+        return pd.Index([found.get(id) for id in ids], dtype=object)
+
+    def _kind(self, column: Any) -> str:
+        return self.database.kind(column) or super()._kind(column)
+
+    def _share(self, column: Any, ids: pd.Index) -> float:
+        some = ids[np.unique(np.linspace(0, len(ids) - 1, LOOKED_UP).astype(int))]
+        return len(self._look_up(column, some)) / len(some)
+
+    def _look_up(self, column: Any, ids: pd.Index, *others: Any) -> dict[Any, str]:
+        """Return the values of other columns, as text, where a column has an id."""
+        id = self.database.id(column)
+        select = (
+            f"SELECT DISTINCT {', '.join([id, *map(self.database.value, others)])} FROM {self.database.table}"
+        )
+        return {plain_id(id): str(values) for id, *values in self.database.rows_in(select, id, ids.tolist())}
+
+
+def find_scanned(
+    database: Database, record: str | None, near: Near | None, what: str, others: Sequence[str] = ()
+) -> Any:
+    """Return the column of records of a table of attributes or of a frame, that of a name if it is there."""
+    if record in database.columns():
+        return record
+    facts = ScannedFacts.of(database, Named(), near, what, others)
+    if not facts.usable:
+        raise DataError(f"the {what} needs a column of ids; it has {head(database.columns()) or 'none'}")
+    return pick_record(facts, [])
+
+
+def use_columns(
+    database: Database,
+    record: str | None,
+    clusters: Sequence[str | None],
+    others: tuple[str, ...] = (),
+    near: Near | None = None,
+) -> tuple[str, list[str]]:
+    """Choose the columns of records and clusters, prepare these and others, and refuse ids of other types.
+
+    Ids that are unique inside their source alone become one id with it.
+    """
+    named = [cluster for cluster in clusters if cluster is not None]
+    pairs = [
+        _choose_columns(database, record, cluster, (*others, *(c for c in named if c != cluster)), near)
+        for cluster in clusters
+    ]
+    chosen = list(dict.fromkeys([pairs[0][0], *(cluster for _, cluster in pairs)]))
+    sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
+    database.use(*dict.fromkeys([*chosen, *others, *sources]))
+    for source in sources:
+        id, origin = database.id(chosen[0]), database.value(source)
+        several = f"SELECT 1 AS a FROM {database.table} GROUP BY {id} HAVING MIN({origin}) < MAX({origin})"
+        if database.rows(f"SELECT COUNT(*) FROM ({several}) AS t")[0][0]:
+            database.join_source(chosen[0], source)
+    for column in chosen:
+        if (kind := database.kind(column)) not in {"string", "integer", None}:
+            what = "record" if column == chosen[0] else "cluster"
+            raise DataError(
+                f"{what} ids of the prediction must be all strings or all integers, not {kind}; convert them "
+                "to text where they lie"
+            )
+    return chosen[0], [cluster for _, cluster in pairs]
+
+
+def _choose_columns(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...], near: Near | None
+) -> tuple[str, str]:
+    """Return the columns of records and of clusters, by what is said, by the other file and by values."""
+    columns = database.columns()
+    remedy = Remedy("name them", "Columns(record=..., cluster=...)", "FILE:RECORD,CLUSTER")
+    said = [c for c in (record, cluster) if c is not None]
+    refuse_names([*said, *others], columns or [*said, *others], "the prediction", dict.fromkeys(said, remedy))
+    if record is not None and cluster is not None:
+        return record, cluster
+    if columns:
+        refuse_numbers(columns, "prediction")
+        named = Named(record=record, cluster=cluster, links=False)
+        facts = ScannedFacts.of(database, named, near, "prediction", others)
+        free = [c for c in facts.usable if c not in facts.sources]
+        if len(facts.clusters) == 1 and len(facts.usable) > 1:
+            record = pick_record(facts, facts.clusters)
+            ask_of_answers(facts, record, facts.clusters[0])
+            return record, facts.clusters[0]
+        if not facts.clusters and (readings := list_readings(facts)):
+            return readings[0].ids[0], readings[0].other
+        if len(free) == 2:  # whose repeated ids are counted later
+            record = pick_record(facts, facts.clusters)
+            return next((record, c) for c in free if c != record)
+        if len(free) > 2:
+            raise DataError(f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
+    index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
+    raise DataError(
+        "the prediction needs a column of records and one of clusters"
+        + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
+        + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
+        remedy,
+    )
+
+
+def plain_id(id: Any) -> Any:
+    """Return an id as text or as an integer, since drivers return some integers as decimals."""
+    if isinstance(id, str):
+        return id
+    if id != int(id):
+        raise DataError(f"ids of the prediction must be all strings or all integers, not {id}")
+    return int(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +255,17 @@ class Prediction:
     table: str
 
     @classmethod
-    def of(
-        cls, database: Database, columns: tuple[str, str], further: Mapping[str, str] = NO_FURTHER
-    ) -> Prediction:
+    def of(cls, database: Database, columns: tuple[str, str], **further: str) -> Prediction:
         """Select ids, and SQL of further columns by their names."""
         record, cluster = columns
         selected = {"r": database.id(record), "c": database.id(cluster), **further}
         listed = ", ".join(f"{sql} AS {name}" for name, sql in selected.items())
         return cls(database, record, cluster, f"(SELECT {listed} FROM {database.table}) AS p")
+
+    @property
+    def kind(self) -> str | None:
+        """Return the type of record ids, as in `Database.kind`."""
+        return self.database.kind(self.record)
 
     def within(self, *lists: str) -> Prediction:
         """Return the prediction on the records whose ids are in all SQL lists."""
@@ -75,8 +296,7 @@ class Prediction:
         """Return the records among the ids of columns of another file."""
         if near is None:
             return None
-        known = self.database.kind(self.record)
-        some = [key for key in near.keys.values() if known in {None, kind(key)}]
+        some = [key for key in near.keys.values() if self.kind in {None, kind(key)}]
         found = {id for key in some for (id,) in self.rows_in("DISTINCT r", "r", key.tolist())}
         records: pd.Index = pd.Index([*found], name=self.record)
         return records
@@ -89,38 +309,34 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class FrameIds:
-    """Record ids of a frame: SQL of ids r in a table, their column, `Database.kind` and distinct number."""
+    """Record ids of a frame: SQL of ids r in a table, their column and distinct number."""
 
     ids: str
     column: str
-    kind: str | None
     count: int
 
     @classmethod
-    def of(cls, database: Database, record: str | None, labels: pd.Index | None = None) -> FrameIds:
-        """Take the ids from the column `record` of a table, or from that which has labelled records."""
-        near = None if labels is None else Near({labels.name: labels})
+    def of(
+        cls, database: Database, record: str | None, prediction: Prediction, labels: Clustering | None = None
+    ) -> FrameIds:
+        """Take the ids from the column `record` of a table, or from that which has labelled records.
+
+        Labelled records that are not among them are refused, and ids of other types than the prediction's.
+        """
+        near = None if labels is None else Near({labels.records.name: labels.records})
         column = find_scanned(database, record, near, "frame")
         database.use(column)
+        same_kind(prediction.kind, database.kind(column), "frame")
         ids = f"(SELECT {database.id(column)} AS r FROM {database.table}) AS p"
         ((rows, present, count),) = database.rows(f"SELECT COUNT(*), COUNT(r), COUNT(DISTINCT r) FROM {ids}")
         if rows > present:
             raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")
         if not rows:
             raise DataError("the frame holds no record")
-        return cls(f"SELECT r FROM {ids}", column, database.kind(column), int(count))
-
-    def restrict(self, prediction: Prediction) -> Prediction:
-        """Return the prediction on the records of the frame."""
-        same_kind(prediction.database.kind(prediction.record), self.kind, "frame")
-        return prediction.within(self.ids)
-
-    def refuse_outside(self, prediction: Prediction, labels: Clustering) -> None:
-        """Refuse labelled records that are not in the frame, and ids of other types."""
-        database = prediction.database
-        same_kind(database.kind(prediction.record), self.kind, "frame")
-        inside = database.rows_in(f"SELECT r FROM ({self.ids}) AS f", "r", labels.records.tolist())
-        refuse_outside(labels.records, ~labels.records.isin([r for (r,) in inside]))
+        if labels is not None:
+            inside = database.rows_in(f"SELECT r FROM {ids}", "r", labels.records.tolist())
+            refuse_outside(labels.records, ~labels.records.isin([r for (r,) in inside]))
+        return cls(f"SELECT r FROM {ids}", column, int(count))
 
     def count_inside(self, prediction: Prediction, name: str) -> FrameFacts:
         """Count what the frame leaves of a prediction, which messages call by its name."""
@@ -140,158 +356,5 @@ def frame_sources(frame: Any, predictions: Iterable[Any]) -> list[Any]:
     """Sources to open next to the predictions: the ids of the frame, if there is one."""
     if frame is None:
         return []
-    if any(map(has_own_database, [frame, *predictions])):
-        raise DataError(
-            "a table with a database of its own takes no list of ids as a frame: make a view of the frame's "
-            "records the prediction"
-        )
+    refuse_second_table([frame, *predictions], "list of ids as a frame")
     return [frame if lies_elsewhere(frame) else pd.DataFrame({"record": frame_ids(frame)})]
-
-
-LARGEST = 10_000
-"""Most values of a group variable that a scan reads. One with more is rather an id."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSource:
-    """The group of each record, in a second table.
-
-    Parameters
-    ----------
-    source : as in `scan`, without a database of its own
-        A table of records. Their column is called as in the prediction, or has ids of it.
-    group : str
-        The column of groups.
-
-    Examples
-    --------
-    >>> from erbayes.large import scan
-    >>> people = pd.DataFrame({"record": [1, 2, 3], "country": ["FR", "US", "US"]})
-    >>> units = scan(pd.Series(["a", "a", "b"], [1, 2, 3]), {1: "x"}, groups=GroupSource(people, "country"))
-    >>> [str(value) for value in units.groupings[0].values]
-    ['FR', 'US']
-    """
-
-    source: Any
-    group: str
-
-    def __post_init__(self) -> None:
-        need(self.group, str, "the column of groups is named by a text, GroupSource(source, group)")
-        if has_own_database(self.source):
-            raise DataError(
-                "the table of attributes has a database of its own: give files, a table of a DuckDB database "
-                "or a frame, or make a view of the prediction that has the column of groups"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class GroupColumn:
-    """A column with the group of each record: its distinct values, sorted, (G,), and the position of each.
-
-    `key`: SQL of the column, or None of a second table, whose records r and groups g are `second`.
-    """
-
-    database: Database
-    name: str
-    key: str
-    second: str | None
-    values: pd.Index
-    codes: dict[Any, int]
-
-    @classmethod
-    def of(cls, database: Database, name: str) -> GroupColumn:
-        """Take a column of the prediction, after `Database.use`."""
-        key = database.value(name)
-        distinct = f"SELECT DISTINCT {key} AS g FROM {database.table} WHERE {key} IS NOT NULL"
-        # one more than allowed shows that there are too many, without reading all
-        values = [g for (g,) in database.rows(f"SELECT g FROM ({distinct}) AS s LIMIT {LARGEST + 1}")]
-        if len(values) > LARGEST:
-            raise DataError(
-                f"{name!r} has more than {LARGEST:,} values: a group variable has few; join values to classes"
-            )
-        codes, groups = pd.factorize(discrete(pd.Series(values), name), sort=True)
-        try:
-            return cls(database, name, key, None, pd.Index(groups), dict(zip(values, codes, strict=True)))
-        except TypeError as error:
-            raise DataError(
-                f"{name!r} has lists or structs, which are no groups: make texts of them"
-            ) from error
-
-    @classmethod
-    def of_second(cls, attributes: Database, name: str, record: str | None, near: Near) -> GroupColumn:
-        """Take a column of a second table of records, of which some are near."""
-        refuse_names([name], attributes.columns(), "the table of attributes")
-        named = None if record == name else record
-        ids = find_scanned(attributes, named, near, "table of attributes", (name,))
-        attributes.use(ids, name)
-        same_kind(kind(near.first), attributes.kind(ids), "table of attributes")
-        column = cls.of(attributes, name)
-        rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
-        # MIN and MAX differ if a record has several values
-        distinct = attributes.keep(
-            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
-        )
-        counts = "COUNT(CASE WHEN r IS NULL THEN 1 END), COUNT(CASE WHEN g <> h THEN 1 END)"
-        ((unnamed, several),) = attributes.rows(f"SELECT {counts} FROM {distinct}")
-        if unnamed:
-            raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
-        if several:
-            ((id, *ends),) = attributes.rows(f"SELECT r, g, h FROM {distinct} WHERE g <> h LIMIT 1")
-            raise DataError(
-                f"{several:,} records have several values of {name!r}, such as {head([id])} with "
-                f"{head(ends)}: a variable has one value for each record"
-            )
-        return cls(attributes, name, "", f"SELECT r, g FROM {distinct}", column.values, column.codes)
-
-    def join(self, prediction: Prediction) -> Prediction:
-        """Return the prediction with the column g."""
-        return prediction if self.second is None else prediction.with_columns(["g"], self.second)
-
-    def look_up(self, labels: Clustering, in_prediction: dict[Any, Any]) -> dict[Any, int]:
-        """Return the position of the group of each labelled record that has one."""
-        groups = in_prediction
-        if self.second is not None:  # which has records that the prediction is missing
-            select = f"SELECT r, g FROM ({self.second}) AS p"
-            groups = dict(self.database.rows_in(select, "r", labels.records.tolist()))
-        return {r: self.codes[g] for r, g in groups.items() if g is not None}
-
-
-def split_pieces(
-    prediction: Prediction,
-    groups: GroupColumn,
-    of_record: dict[Any, int],
-    units: Units,
-    touched: list[Any],
-    cluster: pd.Series,
-) -> Grouping:
-    """Return the split of pieces by groups; `touched`: ids of predicted clusters, `cluster`: of records."""
-    variable = Variable(
-        groups.name, pd.Index(list(of_record)), np.array([*of_record.values()], dtype=np.int64), groups.values
-    )
-    counted = piece_values(variable, Of.RECORDS, units, units.piece_of)
-    database, table = prediction.database, prediction.table
-    pooled: list[tuple[Any, ...]] = []
-    records = int(units.known.size @ units.known.count) if units.known else 1
-    for part in database.parts("c", 2 * records):  # clusters and their pieces are in memory
-        pooled += database.rows(
-            f"WITH b AS (SELECT c, g, COUNT(*) AS n FROM {table} WHERE {part} GROUP BY c, g) "
-            "SELECT b.g, a.m, b.n, COUNT(*) FROM b JOIN (SELECT c, SUM(n) AS m FROM b GROUP BY c) AS a "
-            "ON a.c = b.c GROUP BY b.g, a.m, b.n"
-        )
-    unknown = sum(int(n) * int(k) for g, _, n, k in pooled if g is None)
-    if unknown or units.population is None or units.piece_of is None or units.known is None:
-        return Grouping(groups.name, groups.values, counted, None, unknown)
-    rows = prediction.rows_in("c, g, COUNT(*)", "c", touched, " GROUP BY c, g")
-    code = {c: i for i, c in enumerate(touched)}
-    listed = [(code[c], groups.codes[g], int(number)) for c, g, number in rows]
-    of_touched = np.array(listed, dtype=np.int64).reshape(-1, 3)
-    place = np.zeros(len(units.n), dtype=np.int64)
-    place[units.piece_of] = cluster.loc[units.piece_of.index]
-    cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
-    m = np.bincount(cluster_of, n, len(touched))
-    of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
-    if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
-        raise changed("groups do not add up to its clusters")
-    sizes = units.known.size, units.known.count
-    predicted = PooledGroups(cluster_of, of_touched[:, 1], n, m, place, of_group, sizes)
-    return Grouping(groups.name, groups.values, counted, predicted)

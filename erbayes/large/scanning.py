@@ -1,4 +1,4 @@
-"""Units of predictions too large for memory, counted by their databases.
+"""Units of predictions too large for memory, counted by their databases, with groups of their records.
 
 Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
 the clusters that they touch, and the histogram of all predicted cluster sizes.
@@ -6,35 +6,90 @@ the clusters that they touch, and the histogram of all predicted cluster sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
-from .._internal import remedies
-from .._internal.errors import DataError, need
+from .._internal.arrays import refuse_names
+from .._internal.errors import DataError, head, need
 from .._internal.remedies import Missing
-from ..units.clustering import FrameFacts
+from ..units.clustering import Clustering, FrameFacts
 from ..units.columns import find_near
+from ..units.grouping import Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.ids import kind, same_kind
-from ..units.measuring import need_policy, sampled_labels
+from ..units.measuring import assemble, need_policy, position_in_labels, refuse_edges, sampled_labels
 from ..units.reading import Near
-from ..units.settled import Overlap, Overlaps, Pairs
-from ..units.units import KnownTotals
-from .counted import Place, Scanned, count_rows, count_sizes, count_units, refuse_duplicates
-from .database import Database
-from .duckdb import DuckDB
-from .prediction import FrameIds, GroupColumn, GroupSource, Prediction, frame_sources
-from .reading import Columns, use_columns
-from .sources import has_own_database, identify, opened
+from ..units.units import KnownTotals, Units
+from .counted import count_rows, count_sizes, refuse_duplicates, refuse_other_writing
+from .database import Database, changed
+from .duckdb import EMBEDDED, DuckDB
+from .files import identify, opened, refuse_second_table
+from .prediction import (
+    TWO_COLUMNS,
+    Columns,
+    FrameIds,
+    Prediction,
+    find_scanned,
+    frame_sources,
+    plain_id,
+    use_columns,
+)
 
-EMBEDDED = DuckDB()
-TWO_COLUMNS = Columns()
+MOST_GROUPS = 10_000
+"""Most values of a group variable that a scan reads. One with more is rather an id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Place:
+    """Where a prediction lies: its `source`, its `columns` of record and cluster ids, and its `database`.
+
+    `frame`: that of the scan, whose ids are in the column `frame_record`; `others`: places of the predictions
+    with which it shares the records that were counted.
+    """
+
+    source: Any
+    columns: tuple[str, str]
+    frame: Any
+    frame_record: str | None
+    database: DuckDB
+    others: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scanned(Units):
+    """Units of a prediction that a database has counted. `scan` makes them.
+
+    `rows`: records of the prediction; `columns`: names of the columns of record and cluster ids; `place`:
+    where it lies.
+    """
+
+    rows: int = 0
+    columns: tuple[str, ...] = ()
+    place: Place = field(kw_only=True)
+
+    def refuse_others(self, labels: Any, **others: Any) -> None:
+        """Refuse labels of other records or entities than those of the scan, and what else it has already."""
+        assert self.piece_of is not None
+        own, entity = self.piece_of.index, self.group[self.piece_of]
+        given = [name for name, other in others.items() if other is not None]
+        if labels is not None:
+            labels = sampled_labels(labels)
+            at, number = labels.records.get_indexer(own), len(labels.records)
+            one, other = (pd.factorize(codes)[0] for codes in (labels.codes[at], entity))
+            # those that the prediction does not have may be left out
+            as_many = number in {len(own), len(own) + self.unmatched}
+            if (at < 0).any() or not as_many or (one != other).any():
+                given.append(f"the {number:,} labels, which are not its own {len(own):,}")
+        if given:
+            raise DataError(
+                f"a finished scan has its labels, blocks and frame already: leave out {', '.join(given)}, or "
+                "scan the prediction again with what is given"
+            )
 
 
 @overload
@@ -112,21 +167,20 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     near = find_near(labels)
     sources = dict(source) if several else {"": source}
     of_frame = frame_sources(frame, sources.values())
-    further = [*of_frame, *_list_attributes(groups, sources.values())]
+    second = [groups.source] if isinstance(groups, GroupSource) else []
+    refuse_second_table([*second, *sources.values()] if second else [], "second table of attributes")
     places = {name: identify(one) for name, one in sources.items()}
     once = dict(zip(places.values(), sources.values(), strict=True))
-    with opened([*once.values(), *further], database) as tables:
+    with opened([*once.values(), *of_frame, *second], database) as tables:
         of_place, others = dict(zip(once, tables, strict=False)), tables[len(once) :]
         named = {name: of_place[place] for name, place in places.items()}
         predictions, column = _select(named, columns, groups, others[-1:], near)
+        first = next(iter(predictions.values()))
         wide = len(getattr(labels, "columns", ())) > 2
-        labels = sampled_labels(labels, next(iter(predictions.values())).find(near) if wide else None)
-        known = kind(labels.records)
+        labels = sampled_labels(labels, first.find(near) if wide else None)
         for prediction in predictions.values():
-            same_kind(prediction.database.kind(prediction.record), known)
-        ids = FrameIds.of(others[0], columns.record, labels.records) if of_frame else None
-        if ids is not None:
-            ids.refuse_outside(next(iter(predictions.values())), labels)
+            same_kind(prediction.kind, kind(labels.records))
+        ids = FrameIds.of(others[0], columns.record, first, labels) if of_frame else None
         counts = {name: _Count.of(p, name, ids, columns.any_id) for name, p in predictions.items()}
         if several:
             before, counts = counts, _count_shared(counts)
@@ -137,33 +191,11 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
             name: Place(sources[name], (p.record, p.cluster), frame, of_frame_ids, database)
             for name, p in predictions.items()
         }
-        units = {
-            name: count_units(
-                count.prediction if column is None else column.join(count.prediction),
-                count.known,
-                labels,
-                blocks=blocks,
-                missing=missing,
-                groups=column,
-                facts=count.facts,
-                rows=count.rows,
-                place=replace(own[name], others=tuple(p for other, p in own.items() if other != name)),
-            )
-            for name, count in counts.items()
-        }
+        units = dict[str, Scanned]()
+        for name, count in counts.items():
+            place = replace(own[name], others=tuple(p for other, p in own.items() if other != name))
+            units[name] = _count_units(count, labels, blocks, missing, column, place)
     return units if several else units[""]
-
-
-def _list_attributes(groups: str | GroupSource | None, sources: Iterable[Any]) -> list[Any]:
-    """Return the second table that has the groups, if they are not in the first."""
-    if groups is None or isinstance(groups, str):
-        return []
-    if any(map(has_own_database, sources)):
-        raise DataError(
-            "a table with a database of its own takes no second table of attributes: make a view of "
-            "the prediction that has the column of groups"
-        )
-    return [groups.source]
 
 
 def _select(
@@ -183,17 +215,15 @@ def _select(
         of_names = [*map(columns.cluster_of, names)]
         record, clusters = use_columns(table, columns.record, of_names, further, near)
         chosen |= {name: (record, cluster) for name, cluster in zip(names, clusters, strict=True)}
-    record, _ = chosen[next(iter(tables))]
-    column = None
+    column, of_first = None, chosen[next(iter(tables))]
     if in_table is not None and len(tables) == 1:
         column = GroupColumn.of(first, in_table)
     elif groups is not None:
-        name, of_records = (groups, record) if isinstance(groups, str) else (groups.group, columns.record)
+        name, ids = (groups, of_first[0]) if isinstance(groups, str) else (groups.group, columns.record)
         place = copy(first) if isinstance(groups, str) else second[0]
-        records = Prediction.of(first, chosen[next(iter(tables))]).near()
-        column = GroupColumn.of_second(place, name, of_records, records)
+        column = GroupColumn.of_second(place, name, ids, Prediction.of(first, of_first).near())
     key = {} if column is None or column.second is not None else {"g": column.key}
-    return {name: Prediction.of(table, chosen[name], key) for name, table in tables.items()}, column
+    return {name: Prediction.of(table, chosen[name], **key) for name, table in tables.items()}, column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,7 +241,7 @@ class _Count:
         rows, facts = count_rows(prediction, any_id), None
         if frame is not None:
             facts = frame.count_inside(prediction, name)
-            prediction = frame.restrict(prediction)
+            prediction = prediction.within(frame.ids)
             rows = count_rows(prediction, any_id)
         if not name:  # of several predictions, the records that they share are looked at
             refuse_duplicates(prediction, rows)
@@ -222,11 +252,12 @@ class _Count:
 def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
     """Count predictions on the records that all of them have."""
     # columns of clusters in one table have its records, whose repeats are looked for once
-    lists = {_find_records(count.prediction): count.prediction.table for count in counts.values()}
+    records = {name: (id(c.prediction.database), c.prediction.record) for name, c in counts.items()}
+    lists = {records[name]: count.prediction.table for name, count in counts.items()}
     shared, unique = {}, set[Any]()
     for name, count in counts.items():
-        own = _find_records(count.prediction)
-        others = [f"SELECT r FROM {table}" for records, table in lists.items() if records != own]
+        own = records[name]
+        others = [f"SELECT r FROM {table}" for of, table in lists.items() if of != own]
         if others:
             prediction = count.prediction.within(*others)
             if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
@@ -241,115 +272,197 @@ def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
     return shared
 
 
-def _find_records(prediction: Prediction) -> tuple[int, str]:
-    """Return what predictions in columns of one table have in common: the table and its column of records."""
-    return id(prediction.database), prediction.record
+@dataclass(frozen=True, slots=True)
+class GroupSource:
+    """The group of each record, in a second table.
+
+    Parameters
+    ----------
+    source : as in `scan`, without a database of its own
+        A table of records. Their column is called as in the prediction, or has ids of it.
+    group : str
+        The column of groups.
+
+    Examples
+    --------
+    >>> from erbayes.large import scan
+    >>> people = pd.DataFrame({"record": [1, 2, 3], "country": ["FR", "US", "US"]})
+    >>> units = scan(pd.Series(["a", "a", "b"], [1, 2, 3]), {1: "x"}, groups=GroupSource(people, "country"))
+    >>> [str(value) for value in units.groupings[0].values]
+    ['FR', 'US']
+    """
+
+    source: Any
+    group: str
+
+    def __post_init__(self) -> None:
+        need(self.group, str, "the column of groups is named by a text, GroupSource(source, group)")
 
 
-def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
-    """Refuse scans of different records or labels, since a comparison would take gaps for errors."""
-    (first_name, first), *others = predictions.items()
-    for name, other in others:
-        if first.rows != other.rows:
-            raise DataError(
-                f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
-                remedies.DIFFERING,
-            )
-        if not first.ids.equals(other.ids):
-            raise DataError(
-                f"{first_name!r} and {name!r} are scans for different labels, or leave out different ones"
-            )
+@dataclass(frozen=True, slots=True)
+class GroupColumn:
+    """A column with the group of each record: its distinct values, sorted, (G,), and the position of each.
 
+    `key`: SQL of the column, or None of a second table, whose records r and groups g are `second`.
+    """
 
-def overlaps_of(scans: Mapping[str, Scanned]) -> Overlaps:
-    """Return what each two scans share, for which their sources are opened again."""
-    return Overlaps(partial(_count_each, dict(scans)))
-
-
-class _Side(NamedTuple):
-    """A scan by its name, and the SQL of its prediction and of `sizes` m of clusters c."""
-
+    database: Database
     name: str
-    units: Scanned
-    prediction: Prediction
-    sizes: str
+    key: str
+    second: str | None
+    values: pd.Index
+    codes: dict[Any, int]
+
+    @classmethod
+    def of(cls, database: Database, name: str) -> GroupColumn:
+        """Take a column of the prediction, after `Database.use`."""
+        key = database.value(name)
+        distinct = f"SELECT DISTINCT {key} AS g FROM {database.table} WHERE {key} IS NOT NULL"
+        # one more than allowed shows that there are too many, without reading all
+        values = [g for (g,) in database.rows(f"SELECT g FROM ({distinct}) AS s LIMIT {MOST_GROUPS + 1}")]
+        if len(values) > MOST_GROUPS:
+            raise DataError(
+                f"{name!r} has more than {MOST_GROUPS:,} values: a group variable has few, such as classes"
+            )
+        codes, groups = pd.factorize(discrete(pd.Series(values), name), sort=True)
+        try:
+            return cls(database, name, key, None, pd.Index(groups), dict(zip(values, codes, strict=True)))
+        except TypeError as error:
+            raise DataError(
+                f"{name!r} has lists or structs, which are no groups: make texts of it"
+            ) from error
+
+    @classmethod
+    def of_second(cls, attributes: Database, name: str, record: str | None, near: Near) -> GroupColumn:
+        """Take a column of a second table of records, of which some are near."""
+        refuse_names([name], attributes.columns(), "the table of attributes")
+        named = None if record == name else record
+        ids = find_scanned(attributes, named, near, "table of attributes", (name,))
+        attributes.use(ids, name)
+        same_kind(kind(near.first), attributes.kind(ids), "table of attributes")
+        column = cls.of(attributes, name)
+        rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
+        # MIN and MAX differ if a record has several values
+        distinct = attributes.keep(
+            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
+        )
+        counts = "COUNT(CASE WHEN r IS NULL THEN 1 END), COUNT(CASE WHEN g <> h THEN 1 END)"
+        ((unnamed, several),) = attributes.rows(f"SELECT {counts} FROM {distinct}")
+        if unnamed:
+            raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
+        if several:
+            ((id, *ends),) = attributes.rows(f"SELECT r, g, h FROM {distinct} WHERE g <> h LIMIT 1")
+            raise DataError(
+                f"{several:,} records have several values of {name!r}, such as {head([id])} with "
+                f"{head(ends)}: a variable has one value for each record"
+            )
+        return cls(attributes, name, "", f"SELECT r, g FROM {distinct}", column.values, column.codes)
+
+    def join(self, prediction: Prediction) -> Prediction:
+        """Return the prediction with the column g."""
+        return prediction if self.second is None else prediction.with_columns(["g"], self.second)
+
+    def look_up(self, labels: Clustering, in_prediction: dict[Any, Any]) -> dict[Any, int]:
+        """Return the position of the group of each labelled record that has one."""
+        groups = in_prediction
+        if self.second is not None:  # which has records that the prediction is missing
+            select = f"SELECT r, g FROM ({self.second}) AS p"
+            groups = dict(self.database.rows_in(select, "r", labels.records.tolist()))
+        return {r: self.codes[g] for r, g in groups.items() if g is not None}
 
 
-def _count_each(scans: Mapping[str, Scanned], wanted: Pairs) -> list[Overlap]:
-    sides = dict[int, _Side]()
-    with _opened_again([*scans.values()]) as predictions:
-        for i, (name, units) in enumerate(scans.items()):
-            if any(i in pair for pair in wanted):
-                database = predictions[i].database
-                with database.counting(units.rows):
-                    kept = database.keep(f"SELECT c, COUNT(*) AS m FROM {predictions[i].table} GROUP BY c")
-                sides[i] = _Side(name, units, predictions[i], f"(SELECT c, m FROM {kept})")
-        return [_count(sides[i], sides[j]) for i, j in wanted]
-
-
-@contextmanager
-def _opened_again(scans: Sequence[Scanned]) -> Iterator[list[Prediction]]:
-    """Open the predictions of scans, each on the records that were counted."""
-    places, first = [place for scan in scans for place in (scan.place, *scan.place.others)], scans[0].place
-    sources = {(identify(p.source), p.columns[0]): p.source for p in places}
-    frames = frame_sources(first.frame, sources.values())
-    with opened([*sources.values(), *frames], first.database) as tables:
-        of_place = dict(zip(sources, tables, strict=False))
-        for key, table in of_place.items():
-            own = [p.columns[1] for p in places if (identify(p.source), p.columns[0]) == key]
-            use_columns(table, key[1], list(dict.fromkeys(own)))
-
-        def find(place: Place) -> Prediction:
-            return Prediction.of(of_place[identify(place.source), place.columns[0]], place.columns)
-
-        predictions = []
-        for scan in scans:
-            lists = [f"SELECT r FROM {find(other).table}" for other in scan.place.others]
-            predictions.append(find(scan.place).within(*lists))
-        ids = [FrameIds.of(table, first.frame_record) for table in tables[len(sources) :]]
-        yield [ids[0].restrict(prediction) for prediction in predictions] if ids else predictions
-
-
-def _count(first: _Side, second: _Side) -> Overlap:
-    """Count what predictions share by cells, the n records that clusters c of m and d of k records share."""
-    database, rows, ids = first.prediction.database, first.units.rows, first.units.piece_of
-    a, b = (f"(SELECT r, c FROM {side.prediction.table})" for side in (first, second))
-    both = f"SELECT a.c AS c, b.c AS d, COUNT(*) AS n FROM {a} AS a JOIN {b} AS b ON a.r = b.r"
-    with database.counting(rows):
-        kept = database.keep(f"{both} GROUP BY a.c, b.c")
-    cells = f"{kept} JOIN {first.sizes} AS s ON p.c = s.c JOIN {second.sizes} AS t ON p.d = t.c"
-    same = "CASE WHEN n = s.m AND n = t.m THEN {} ELSE 0 END"
-    sums = database.rows(
-        "WITH g AS (SELECT s.m AS m, t.m AS k, SUM(n * (s.m - n)) AS x, SUM(n * (t.m - n)) AS y, "
-        f"SUM(n) AS n, SUM(n * (n - 1)) AS l, SUM({same.format(1)}) AS i, SUM({same.format('n')}) AS j "
-        f"FROM {cells} GROUP BY s.m, t.m) "
-        "SELECT 0, m, SUM(x), SUM(n), SUM(l), SUM(i), SUM(j) FROM g GROUP BY m "
-        "UNION ALL SELECT 1, k, SUM(y), 0, 0, 0, 0 FROM g GROUP BY k"
+def split_pieces(
+    prediction: Prediction,
+    groups: GroupColumn,
+    of_record: dict[Any, int],
+    units: Units,
+    touched: list[Any],
+    cluster: pd.Series,
+) -> Grouping:
+    """Return the split of pieces by groups; `touched`: ids of predicted clusters, `cluster`: of records."""
+    variable = Variable(
+        groups.name, pd.Index(list(of_record)), np.array([*of_record.values()], dtype=np.int64), groups.values
     )
-    side, size, alone, *totals = np.array(sorted(sums), dtype=float).reshape(-1, 7).T
-    records, links, clusters, inside = np.sum(totals, axis=1)
-    if not rows == second.units.rows == records:
-        raise DataError(
-            f"{first.name!r} and {second.name!r} cover different records, {rows:,} and "
-            f"{second.units.rows:,}, of which {int(records):,} are in both",
-            remedies.DIFFERING,
+    counted = piece_values(variable, Of.RECORDS, units, units.piece_of)
+    database, table = prediction.database, prediction.table
+    pooled: list[tuple[Any, ...]] = []
+    records = int(units.known.size @ units.known.count) if units.known else 1
+    for part in database.parts("c", 2 * records):  # clusters and their pieces are in memory
+        pooled += database.rows(
+            f"WITH b AS (SELECT c, g, COUNT(*) AS n FROM {table} WHERE {part} GROUP BY c, g) "
+            "SELECT b.g, a.m, b.n, COUNT(*) FROM b JOIN (SELECT c, SUM(n) AS m FROM b GROUP BY c) AS a "
+            "ON a.c = b.c GROUP BY b.g, a.m, b.n"
         )
-    different = [np.flatnonzero((side == x) & (alone > 0)) for x in (0, 1)]
-    one, other = ((size[at], alone[at] / 2) for at in different)
-    assert ids is not None
-    labelled = [
-        row
-        for listed in database.listed(ids.index.tolist())
-        for row in database.rows(
-            f"SELECT p.c, p.d, p.n, s.m, t.m, l.n FROM {cells} "
-            f"JOIN ({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l ON p.c = l.c AND p.d = l.d"
+    unknown = sum(int(n) * int(k) for g, _, n, k in pooled if g is None)
+    if unknown or units.population is None or units.piece_of is None or units.known is None:
+        return Grouping(groups.name, groups.values, counted, None, unknown)
+    rows = prediction.rows_in("c, g, COUNT(*)", "c", touched, " GROUP BY c, g")
+    code = {c: i for i, c in enumerate(touched)}
+    listed = [(code[c], groups.codes[g], int(number)) for c, g, number in rows]
+    of_touched = np.array(listed, dtype=np.int64).reshape(-1, 3)
+    place = np.zeros(len(units.n), dtype=np.int64)
+    place[units.piece_of] = cluster.loc[units.piece_of.index]
+    cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
+    m = np.bincount(cluster_of, n, len(touched))
+    of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
+    if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
+        raise changed("groups do not add up to its clusters")
+    sizes = units.known.size, units.known.count
+    predicted = PooledGroups(cluster_of, of_touched[:, 1], n, m, place, of_group, sizes)
+    return Grouping(groups.name, groups.values, counted, predicted)
+
+
+def _count_units(
+    count: _Count, labels: Clustering, blocks: Any, missing: Missing, groups: GroupColumn | None, place: Place
+) -> Scanned:
+    """Count the units of labelled records."""
+    known, prediction = count.known, count.prediction if groups is None else groups.join(count.prediction)
+    cluster, group = _find_labelled(prediction, labels, groups is not None)
+    touched = list(dict.fromkeys(cluster[cluster.notna()].tolist()))
+    sizes = dict(prediction.rows_in("c, COUNT(*)", "c", touched, " GROUP BY c"))
+    # every statement reads a table anew, which may change
+    number = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+    if any(k > number.get(m, 0) for m, k in Counter(int(sizes.get(c, 0)) for c in touched).items()):
+        raise changed("a cluster that the labels touch has a size that no cluster has")
+    size = np.array([int(sizes[c]) for c in touched], dtype=np.int64)
+    codes = pd.Index(touched, dtype=object).get_indexer(cluster)
+    # the last one is for the code -1 of labelled records that are missing in the prediction
+    named = np.append(position_in_labels(labels, pd.Index(touched)), -1)[codes]
+    entity = position_in_labels(labels, labels.clusters)
+    refuse_edges(labels, codes, named, np.where(entity < 0, -1, codes[entity]), size, count.rows)
+    if missing is Missing.ERROR:
+        refuse_other_writing(prediction, labels.records[codes < 0])
+    units = assemble(labels, codes, size, known, blocks=blocks, missing=missing)
+    groupings = units.groupings
+    if groups is not None:
+        of_record = groups.look_up(labels, group)
+        groupings = (
+            split_pieces(prediction, groups, of_record, units, touched, pd.Series(codes, labels.records)),
         )
-    ]
-    database.drop(kept)
-    # cells come again with each list of ids
-    table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"])
-    table = table.astype(dict.fromkeys([*"nmk", "known"], float))
-    cell = table.groupby([*"cdnmk"], as_index=False)["known"].sum()
-    differ = (cell["n"] != cell["m"]) | (cell["n"] != cell["k"])
-    of_labelled = cell["n"].to_numpy(), cell["known"].to_numpy(), differ.to_numpy()
-    return Overlap.labelled((links / 2, clusters, inside), (one, other), rows, of_labelled)
+    return Scanned(
+        **units.__getstate__() | {"frame": count.facts, "groupings": groupings},
+        rows=count.rows,
+        columns=place.columns,
+        place=place,
+    )
+
+
+def _find_labelled(
+    prediction: Prediction, labels: Clustering, grouped: bool
+) -> tuple[pd.Series, dict[Any, Any]]:
+    """Return the cluster of each labelled record, None if it is missing, and groups of records by id."""
+    ids = labels.records.tolist()
+    position = {id: i for i, id in enumerate(ids)}
+    cluster = pd.Series([None] * len(ids), dtype=object)
+    group: dict[Any, Any] = {}
+    for r, c, *value in prediction.rows_in("r, c, g" if grouped else "r, c", "r", ids):
+        # a database may compare text without case or trailing blanks
+        if r not in position:
+            raise DataError(
+                f"the database takes {r!r} for a labelled record, which has another id: it must compare "
+                "ids exactly, with case and blanks"
+            )
+        cluster[position[r]] = plain_id(c)
+        if grouped:
+            group[r] = value[0]
+    return cluster, group

@@ -1,15 +1,18 @@
-"""Statistics of all predicted clusters that are sums or ratios of sums, by SQL."""
+"""Sums over predicted clusters by SQL: what two predictions share, and statistics of clusters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import EXACT, FloatArray, refuse_names
 from .._internal.errors import DataError, Sentence, head
 from ..metrics.statistics import Statistic, list_comparisons, statistics_of
@@ -26,13 +29,12 @@ from ..units.features import (
     take_values,
 )
 from ..units.ids import same_kind
-from .counted import Scanned
+from ..units.settled import Overlap, Overlaps, Pairs
 from .database import Database
-from .duckdb import DuckDB
-from .prediction import Prediction
-from .reading import find_scanned, plain_id, use_columns
-from .scanning import EMBEDDED
-from .sources import has_own_database, opened
+from .duckdb import EMBEDDED, DuckDB
+from .files import identify, opened, refuse_second_table
+from .prediction import FrameIds, Prediction, find_scanned, frame_sources, plain_id, use_columns
+from .scanning import Place, Scanned
 
 AGGREGATES = {
     "sum": "COALESCE(SUM({0}), 0)",
@@ -51,6 +53,112 @@ LARGEST = 1.7976931348623157e308
 SIGNS = {"==": "=", "!=": "<>"}
 
 
+def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
+    """Refuse scans of different records or labels, since a comparison would take gaps for errors."""
+    (first_name, first), *others = predictions.items()
+    for name, other in others:
+        if first.rows != other.rows:
+            raise DataError(
+                f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
+                remedies.DIFFERING,
+            )
+        if not first.ids.equals(other.ids):
+            raise DataError(
+                f"{first_name!r} and {name!r} are scans for different labels, or leave out different ones"
+            )
+
+
+def overlaps_of(scans: Mapping[str, Scanned]) -> Overlaps:
+    """Return what each two scans share, for which their sources are opened again."""
+    return Overlaps(partial(_count_each, dict(scans)))
+
+
+def _count_each(scans: Mapping[str, Scanned], wanted: Pairs) -> list[Overlap]:
+    names, units, sizes = [*scans], [*scans.values()], dict[int, str]()
+    with _opened_again(units) as predictions:
+        for i in {i for pair in wanted for i in pair}:
+            database = predictions[i].database
+            with database.counting(units[i].rows):
+                kept = database.keep(f"SELECT c, COUNT(*) AS m FROM {predictions[i].table} GROUP BY c")
+            sizes[i] = f"(SELECT c, m FROM {kept})"
+        found = []
+        for i, j in wanted:
+            records, overlap = _count(units[i], predictions[i], sizes[i], predictions[j], sizes[j])
+            if not units[i].rows == units[j].rows == records:
+                raise DataError(
+                    f"{names[i]!r} and {names[j]!r} cover different records, {units[i].rows:,} and "
+                    f"{units[j].rows:,}, of which {records:,} are in both",
+                    remedies.DIFFERING,
+                )
+            found.append(overlap)
+        return found
+
+
+@contextmanager
+def _opened_again(scans: Sequence[Scanned]) -> Iterator[list[Prediction]]:
+    """Open the predictions of scans, each on the records that were counted."""
+    places, first = [place for scan in scans for place in (scan.place, *scan.place.others)], scans[0].place
+    sources = {(identify(p.source), p.columns[0]): p.source for p in places}
+    frames = frame_sources(first.frame, sources.values())
+    with opened([*sources.values(), *frames], first.database) as tables:
+        of_place = dict(zip(sources, tables, strict=False))
+        for key, table in of_place.items():
+            own = [p.columns[1] for p in places if (identify(p.source), p.columns[0]) == key]
+            use_columns(table, key[1], list(dict.fromkeys(own)))
+
+        def find(place: Place) -> Prediction:
+            return Prediction.of(of_place[identify(place.source), place.columns[0]], place.columns)
+
+        predictions = []
+        for scan in scans:
+            lists = [f"SELECT r FROM {find(other).table}" for other in scan.place.others]
+            predictions.append(find(scan.place).within(*lists))
+        for table in tables[len(sources) :]:
+            ids = FrameIds.of(table, first.frame_record, predictions[0]).ids
+            predictions = [prediction.within(ids) for prediction in predictions]
+        yield predictions
+
+
+def _count(
+    units: Scanned, first: Prediction, sizes: str, second: Prediction, others: str
+) -> tuple[int, Overlap]:
+    """Return the number of common records, and what predictions share by SQL of their clusters c of sizes m.
+
+    They are counted by cells, the n records that clusters c of m and d of k records share.
+    """
+    database, rows, ids = first.database, units.rows, units.piece_of
+    a, b = (f"(SELECT r, c FROM {prediction.table})" for prediction in (first, second))
+    both = f"SELECT a.c AS c, b.c AS d, COUNT(*) AS n FROM {a} AS a JOIN {b} AS b ON a.r = b.r"
+    with database.counting(rows):
+        kept = database.keep(f"{both} GROUP BY a.c, b.c")
+    cells = f"{kept} JOIN {sizes} AS s ON p.c = s.c JOIN {others} AS t ON p.d = t.c"
+    same = "CASE WHEN n = s.m AND n = t.m THEN {} ELSE 0 END"
+    sums = database.rows(
+        "WITH g AS (SELECT s.m AS m, t.m AS k, SUM(n * (s.m - n)) AS x, SUM(n * (t.m - n)) AS y, "
+        f"SUM(n) AS n, SUM(n * (n - 1)) AS l, SUM({same.format(1)}) AS i, SUM({same.format('n')}) AS j "
+        f"FROM {cells} GROUP BY s.m, t.m) "
+        "SELECT 0, m, SUM(x), SUM(n), SUM(l), SUM(i), SUM(j) FROM g GROUP BY m "
+        "UNION ALL SELECT 1, k, SUM(y), 0, 0, 0, 0 FROM g GROUP BY k"
+    )
+    side, size, alone, *totals = np.array(sorted(sums), dtype=float).reshape(-1, 7).T
+    records, links, clusters, inside = np.sum(totals, axis=1)
+    different = [np.flatnonzero((side == x) & (alone > 0)) for x in (0, 1)]
+    one, other = ((size[at], alone[at] / 2) for at in different)
+    assert ids is not None
+    select, labelled = f"SELECT p.c, p.d, p.n, s.m, t.m, l.n FROM {cells} JOIN", list[tuple[Any, ...]]()
+    for listed in database.listed(ids.index.tolist()):
+        known = f"({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l"
+        labelled += database.rows(f"{select} {known} ON p.c = l.c AND p.d = l.d")
+    database.drop(kept)
+    # cells come again with each list of ids
+    table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"])
+    table = table.astype(dict.fromkeys([*"nmk", "known"], float))
+    cell = table.groupby([*"cdnmk"], as_index=False)["known"].sum()
+    differ = (cell["n"] != cell["m"]) | (cell["n"] != cell["k"])
+    of_labelled = cell["n"].to_numpy(), cell["known"].to_numpy(), differ.to_numpy()
+    return int(records), Overlap.labelled((links / 2, clusters, inside), (one, other), rows, of_labelled)
+
+
 def scan_features(
     source: Any,
     units: Scanned,
@@ -59,12 +167,10 @@ def scan_features(
     *,
     attributes: Any = None,
     features: Any = None,
-    by: str | None = None,
     database: DuckDB = EMBEDDED,
 ) -> tuple[tuple[Statistic, ...], dict[str, FloatArray], Featured]:
-    """Compute statistics of all clusters by domain, and features of touched clusters and of entities."""
+    """Compute statistics of all clusters, (S,), as domain "", and features of touched ones and entities."""
     features, statistics = features_of(features), statistics_of(statistics)
-    attributes = attributes if features or by is not None else None
     if others := [statistic.name for statistic in statistics if not statistic.sums]:
         raise DataError(
             f"{head(others)} needs a row for each predicted cluster, but a database returns only sums, as of "
@@ -74,35 +180,33 @@ def scan_features(
         raise DataError(
             f"{head(names)} aggregates by a function, which no database runs: read all into memory"
         )
-    if attributes is not None and has_own_database(source):
-        raise DataError("a table with a database of its own takes no second table: make a view of both")
-    with opened([source] if attributes is None else [source, attributes], database) as tables:
-        prediction = _join_attributes(tables[0], tables[-1], units, features, by)
-        notes = _refuse_values(prediction, tables[-1], units, features, by)
-        clusters = Clusters(prediction, features, by is not None, units.rows)
+    sources = [source, *([attributes] if features and attributes is not None else [])]
+    refuse_second_table(sources if len(sources) > 1 else [], "second table of attributes")
+    with opened(sources, database) as tables:
+        prediction = _join_attributes(tables[0], tables[-1], units, features)
+        notes = _refuse_values(prediction, tables[-1], units, features)
+        clusters = Clusters(prediction, features, units.rows)
         summary = clusters.summarise(statistics)
-        values = [clusters.compute(statistic, summary) for statistic in statistics]
-        fitted = tuple(statistic for statistic, _ in values)
-        known = {g: np.concatenate([value[g] for _, value in values]) for g in summary.domains}
-        return fitted, known, _find_touched(clusters, units, labels, summary, tuple(notes))
+        parts = [[*(summary.totals[term] for term in one.sums), 1.0][:2] for one in statistics]
+        top, bottom = np.array(parts, dtype=float).reshape(-1, 2).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            known = top / bottom
+        known[~np.isfinite(known)] = np.nan
+        fitted = tuple(statistic.fit(summary.least) for statistic in statistics)
+        return fitted, {"": known}, _find_touched(clusters, units, labels, summary, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Sums over all predicted clusters: `totals` of terms by domain and `least`, (1,), of each feature.
+    """Sums over all predicted clusters: `totals` of terms, and `least`, (1,), of each feature.
 
     `several`: clusters of two or more records; `differs`: whether values differ inside a cluster.
     """
 
-    totals: dict[str, dict[str | None, float]]
+    totals: dict[str | None, float]
     least: pd.DataFrame
     several: int
     differs: dict[str, bool]
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """Return the domains in order."""
-        return tuple(sorted(self.totals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +215,6 @@ class Clusters:
 
     prediction: Prediction
     features: tuple[Feature, ...]
-    by_domain: bool
     records: int
 
     @property
@@ -125,20 +228,6 @@ class Clusters:
         features = [f"{AGGREGATES[feature.aggregate].format(x)} AS f{i}" for i, x, feature in values]
         differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END AS d{i}" for i, x, _ in values]
         return ", ".join(["c", "COUNT(*) AS f0", *features, *differ])
-
-    def write(self, part: str) -> str:
-        """SQL of clusters, as a table s."""
-        return f"(SELECT {self.aggregates()} FROM {self.prediction.table} WHERE {part} GROUP BY c) AS s"
-
-    def write_weighted(self, part: str) -> str:
-        """SQL of clusters with the share w of their records in each domain g, as a table t."""
-        if not self.by_domain:
-            return f"(SELECT s.*, '' AS g, 1 AS w FROM {self.write(part)}) AS t"
-        pieces = f"SELECT c AS k, g, COUNT(*) AS n FROM {self.prediction.table} WHERE {part} GROUP BY c, g"
-        w = f"CAST(b.n AS {self.prediction.database.dialect.double}) / s.f0"
-        return (
-            f"(SELECT s.*, b.g AS g, {w} AS w FROM {self.write(part)} JOIN ({pieces}) AS b ON s.c = b.k) AS t"
-        )
 
     def write_term(self, term: str | None) -> str:
         """SQL of a feature, or of 1 where a condition is true, or everywhere, as numbers."""
@@ -165,43 +254,20 @@ class Clusters:
             *((f"SUM(CASE WHEN f{j} BETWEEN -{LARGEST} AND {LARGEST} THEN 0 ELSE 1 END)", sum) for j in i),
             *((f"MIN(f{j})", min) for j in i),
             *((f"MAX(d{j})", max) for j in i[1:]),
-            *((f"SUM({self.write_term(term)})", sum) for term in terms if not self.by_domain),
+            *((f"SUM({self.write_term(term)})", sum) for term in terms),
         ]
-        select = f"SELECT {', '.join(sql for sql, _ in columns)} FROM "
-        rows = [
-            database.rows(select + self.write(part))[0]
-            for part in self.prediction.database.parts("c", self.records)
-        ]
+        select, rows = f"SELECT {', '.join(sql for sql, _ in columns)} FROM", list[tuple[Any, ...]]()
+        for part in database.parts("c", self.records):
+            clusters = f"SELECT {self.aggregates()} FROM {self.prediction.table} WHERE {part} GROUP BY c"
+            rows += database.rows(f"{select} ({clusters}) AS s")
         table = zip(*(row for row in rows if row[0]), strict=True)  # a part may have no cluster
-        clusters, several, *rest = (how(part) for (_, how), part in zip(columns, table, strict=True))
+        number, several, *rest = (how(part) for (_, how), part in zip(columns, table, strict=True))
         for name, wrong in zip(names, rest, strict=False):
-            refuse_unusable(name, int(wrong), int(clusters))
+            refuse_unusable(name, int(wrong), int(number))
         least, flags, sums = np.split(np.array(rest[len(i) :], dtype=float), [len(i), 2 * len(i) - 1])
-        totals = self._sum_by_domain(terms) if self.by_domain else {"": dict(zip(terms, sums, strict=True))}
         differs = dict(zip(names[1:], flags > 0, strict=True))
+        totals = dict(zip(terms, sums, strict=True))
         return Summary(totals, pd.DataFrame([least], columns=names), int(several), differs)
-
-    def _sum_by_domain(self, terms: list[str | None]) -> dict[str, dict[str | None, float]]:
-        """Return totals of terms by domain, to which a cluster belongs by its share of records."""
-        totals: dict[str, dict[str | None, float]] = {}
-        sums = ", ".join(["g", *(f"SUM(w * {self.write_term(term)})" for term in terms)])
-        for part in self.prediction.database.parts("c", self.records):
-            rows = self.prediction.database.rows(f"SELECT {sums} FROM {self.write_weighted(part)} GROUP BY g")
-            for g, *values in rows:
-                before = totals.get(str(g), dict.fromkeys(terms, 0.0))
-                totals[str(g)] = {t: before[t] + float(v) for t, v in zip(terms, values, strict=True)}
-        return totals
-
-    def compute(self, statistic: Statistic, summary: Summary) -> tuple[Statistic, dict[str, FloatArray]]:
-        """Return a statistic as all predicted clusters mean it, and its values by domain."""
-        top, *bottom = statistic.sums
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = {
-                g: np.divide(totals[top], totals[bottom[0]] if bottom else 1.0)
-                for g, totals in summary.totals.items()
-            }
-        values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
-        return statistic.fit(summary.least), values
 
 
 def _find_touched(
@@ -210,43 +276,35 @@ def _find_touched(
     """Return features of the clusters that labels touch, and of labelled entities, as `Featured.of` does."""
     prediction, names = clusters.prediction, clusters.names
     values = [f"x{i}" for i in range(1, len(names))]
-    columns = ["r", "c", *(["g"] if clusters.by_domain else []), *values]
-    labelled = pd.DataFrame(
-        prediction.rows_in(", ".join(columns), "r", labels.records.tolist()), columns=columns
-    )
+    columns = ["r", "c", *values]
+    rows = prediction.rows_in(", ".join(columns), "r", labels.records.tolist())
+    labelled = pd.DataFrame(rows, columns=columns)
     labelled["c"] = [plain_id(c) for c in labelled["c"]]
     # rows come in any order, and sums depend on it by rounding
     at = labels.records.get_indexer(pd.Index(labelled["r"]))
     labelled, at = labelled.iloc[np.argsort(at)].reset_index(drop=True), np.sort(at)
     touched = pd.Index(labelled["c"].drop_duplicates())
-    wide = [*names, *(f"d{i}" for i in range(1, len(names)))]
+    wide = ["c", *names, *(f"d{i}" for i in range(1, len(names)))]
     rows = prediction.rows_in(clusters.aggregates(), "c", touched.tolist(), " GROUP BY c")
-    table = pd.DataFrame(rows, columns=["c", *wide])
+    table = pd.DataFrame(rows, columns=wide)
     table = table.set_index("c").loc[touched, names].astype(float).reset_index(drop=True)
     entity = pd.factorize(labels.codes[at])[0]
-    E = int(entity.max()) + 1
-    domain = np.zeros(len(labelled), dtype=np.int64)
-    shares = {"": np.ones(len(table))}
-    if clusters.by_domain:
-        domain = pd.Index(summary.domains).get_indexer(pd.Index(labelled["g"].astype(str)))
-        parts = prediction.rows_in("c, g, COUNT(*)", "c", touched.tolist(), " GROUP BY c, g")
-        split = pd.DataFrame(parts, columns=["c", "g", "n"]).astype({"g": str, "n": float})
-        n = split.pivot_table("n", "c", "g", "sum", 0.0).reindex(index=touched, columns=summary.domains)
-        shares = {g: n[g].fillna(0.0).to_numpy() / table[SIZE].to_numpy() for g in summary.domains}
+    of_entity = entity, int(entity.max()) + 1
     of_record = {f.name: take_values(labelled[x], f) for f, x in zip(clusters.features, values, strict=True)}
-    inside = Attributes(clusters.features, of_record, domain, summary.domains)
+    inside = Attributes(clusters.features, of_record, np.zeros(len(labelled), dtype=np.int64), ("",))
     inside.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
     records, cluster = labels.records[at], touched.get_indexer(pd.Index(labelled["c"]))
     pieces = locate_pieces(units, records, cluster, entity)
-    return Featured(table, inside.rows(entity, E), shares, inside.shares(entity, E), notes, *pieces)
+    shares = {"": np.ones(len(table))}
+    return Featured(table, inside.rows(*of_entity), shares, inside.shares(*of_entity), notes, *pieces)
 
 
 def _join_attributes(
-    table: Database, holder: Database, units: Scanned, features: tuple[Feature, ...], by: str | None
+    table: Database, holder: Database, units: Scanned, features: tuple[Feature, ...]
 ) -> Prediction:
-    """Return the prediction with the domain g and the values x1, x2, … of each record, which a holder has."""
+    """Return the prediction with the values x1, x2, … of each record that a holder has, and with a = 1."""
     record, cluster = units.columns
-    needed = list(dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])]))
+    needed = list(dict.fromkeys(feature.column for feature in features))
     columns = list(holder.columns())
     refuse_names(needed, columns or needed, "the table of attributes")
     use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
@@ -255,10 +313,9 @@ def _join_attributes(
         ids = find_scanned(holder, None, near, "table of attributes", needed)
         holder.use(ids, *needed)
         same_kind(table.kind(record), holder.kind(ids), "attributes")
-    further = {"g": "''" if by is None else f"CAST({holder.quote(by)} AS {holder.dialect.text})"}
-    further |= {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
+    further = {"a": "1"} | {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
     if holder is table:
-        return Prediction.of(table, (record, cluster), further)
+        return Prediction.of(table, (record, cluster), **further)
     listed = ", ".join([f"{holder.id(ids)} AS r", *(f"{sql} AS {name}" for name, sql in further.items())])
     return Prediction.of(table, (record, cluster)).with_columns(
         further, f"SELECT {listed} FROM {holder.table}"
@@ -276,26 +333,26 @@ def _write_value(holder: Database, feature: Feature) -> str:
 
 
 def _refuse_values(
-    prediction: Prediction, holder: Database, units: Scanned, features: tuple[Feature, ...], by: str | None
+    prediction: Prediction, holder: Database, units: Scanned, features: tuple[Feature, ...]
 ) -> list[Sentence]:
     """Refuse records without attributes and unusable values, and return notes about missing ones."""
-    wrong = ["0"]
+    counts = ["COUNT(*)", "COUNT(a)"]
     for i, feature in enumerate(features, 1):
         floating = FLOATING.match(holder.kind(feature.column) or "")
         most, sign = (LARGEST, "<=") if floating else (EXACT, "<")
         usable = "1 = 1" if feature.aggregate == "distinct" else f"ABS(x{i}) {sign} {most}"
-        wrong.append(f"COUNT(CASE WHEN {usable} THEN NULL ELSE x{i} END)")
-    present = [f"COUNT(x{i})" for i in range(1, len(features) + 1)]
-    counts = ", ".join(["COUNT(*)", "COUNT(g)", *present, *wrong])
-    ((total, grouped, *numbers),) = prediction.database.rows(f"SELECT {counts} FROM {prediction.table}")
+        counts += [f"COUNT(x{i})", f"COUNT(CASE WHEN {usable} THEN NULL ELSE x{i} END)"]
+    select = f"SELECT {', '.join(counts)} FROM {prediction.table}"
+    ((total, there, *numbers),) = prediction.database.rows(select)
     if total != units.rows:
         raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
-    if grouped < total:
-        of = f"{total - grouped:,} of {total:,} records"
-        none = f"{of} of the prediction have no attributes: the table must list every record"
-        raise DataError(none if by is None else f"attribute {by!r} is missing for {of}: fill it in")
+    if there < total:
+        raise DataError(
+            f"{total - there:,} of {total:,} records of the prediction have no attributes: the table must "
+            "list every record"
+        )
     notes = list[Sentence]()
-    for feature, number, others in zip(features, numbers, numbers[len(features) + 1 :], strict=False):
+    for feature, number, others in zip(features, numbers[::2], numbers[1::2], strict=True):
         notes += feature.settle_missing(total - number, total)
         if others:
             raise feature.refuse(f"{others:,} of {total:,} values of {feature.column!r} cannot be used")
