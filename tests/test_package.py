@@ -62,7 +62,7 @@ def test_the_wheel_holds_the_package_and_its_data(built):
     assert held == files("erbayes")
 
 
-OPTIONAL = "arviz arviz_stats duckdb ibis matplotlib openpyxl polars pymc pyspark rapidfuzz"
+OPTIONAL = "arviz arviz_stats duckdb matplotlib openpyxl polars pymc pyspark rapidfuzz"
 WALK = """
 import sys
 sys.modules |= dict.fromkeys(OPTIONAL.split())  # as if they were not installed

@@ -27,7 +27,6 @@ from .database import (
     legible,
     opened_relation,
     opened_spark,
-    read_through_ibis,
 )
 from .duckdb import (
     DatabaseTable,
@@ -307,7 +306,7 @@ class OfSpark(Protocol):
 
 
 Source = Memberships | str | Path | Files | DatabaseTable | RunSQL | OfSpark
-"""A prediction in memory or elsewhere, as `scan` reads it; tables of Ibis and relations are Arrow streams."""
+"""A prediction in memory or elsewhere, as `scan` reads it; relations are Arrow streams."""
 
 
 def is_dataset(source: Any) -> bool:
@@ -324,7 +323,7 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 def has_own_database(source: Any) -> bool:
     """Return whether a source is counted by a database of its own."""
-    return isinstance(source, RunSQL) or _is_of(source, "pyspark", "ibis") or _is_relation(source)
+    return isinstance(source, RunSQL) or _is_of(source, "pyspark") or _is_relation(source)
 
 
 def refuse_second_table(sources: Iterable[Any], what: str) -> None:
@@ -377,8 +376,6 @@ def _find_place(source: Any) -> Any:
     """Return what is equal for tables of one database, None if it is not known."""
     if _is_of(source, "pyspark"):
         return source.sparkSession
-    if _is_of(source, "ibis"):
-        return source.get_backend()
     return source.run if isinstance(source, RunSQL) else None
 
 
@@ -387,7 +384,7 @@ def _open(source: Any) -> AbstractContextManager[Database]:
         return opened_spark(source)
     if _is_relation(source):
         return opened_relation(source)
-    return nullcontext(RunSQLTable(read_through_ibis(source) if _is_of(source, "ibis") else source))
+    return nullcontext(RunSQLTable(source))
 
 
 def _choose_table(source: Any) -> type[DuckTable]:

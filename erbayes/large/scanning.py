@@ -113,7 +113,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
 
     Parameters
     ----------
-    source : path, `Files`, `DatabaseTable`, frame, dataset, DuckDB relation, table of Spark or Ibis, `RunSQL`
+    source : path, `Files`, `DatabaseTable`, frame, dataset, DuckDB relation, DataFrame of Spark, `RunSQL`
         One row per record of the population. A path is a file, a folder or a pattern. A mapping of names to
         sources of one database restricts them to the records that they share: labelled records that some of
         them do not have are left out.
@@ -130,7 +130,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         first of several) or in a second table. Totals of groups are then known. If records have no group,
         their number is in `Grouping.unknown`, and totals are estimated.
     database : DuckDB
-        The database that reads files, database tables, frames and datasets. A relation, tables of Ibis and
+        The database that reads files, database tables, frames and datasets. A relation, a DataFrame of
         Spark, and `RunSQL` have databases of their own.
 
     Returns
