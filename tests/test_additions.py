@@ -101,12 +101,7 @@ NOT_IN_THE_SHELL = {
     eb.design.Pooled: DRAWN,
 }
 PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.ByPredictedSize}
-WITH_MODEL = {
-    eb.UniformRecords,
-    eb.UniformClusters,
-    eb.DistinctEntities,
-    eb.design.BySize,
-}
+WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.design.BySize}
 STUDIED = {
     eb.UniformRecords: Records(),
     eb.UniformClusters: UniformEntities(),

@@ -233,7 +233,9 @@ def test_links_across_sources_of_a_sample_are_those_of_a_column_by_hand():
 def test_links_across_one_source_or_of_other_metrics_are_refused():
     sample, group, pred, _ = drawn()
     across = {"prediction": pred, "links": Links.ACROSS}
-    with pytest.raises(eb.NotIdentified, match=r"'exact' counts no links.* pairwise-recall have"):
+    with pytest.raises(
+        eb.NotIdentified, match=r"'exact' counts no links between groups.* pairwise-recall have"
+    ):
         by_domain(sample, group, [m.cluster_recall], **across)
     one = pd.Series("crm", group.index, name="source")
     with pytest.raises(eb.DataError, match="no links are across 'source': it has one value, crm"):

@@ -73,10 +73,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_svyratio(case):
     found = fitted(CASES[case]())
-    z, t = (
-        found.interval(0.95, eb.intervals.WALD),
-        found.interval(0.95, eb.intervals.Symmetric(59)),
-    )
+    z, t = (found.interval(0.95, eb.intervals.WALD), found.interval(0.95, eb.intervals.Symmetric(59)))
     compared = 0
     for j, name in enumerate(METRICS):
         if (case, name, "est") not in R.index:
@@ -114,16 +111,9 @@ def test_jackknife_equals_leaving_out_one_by_one():
     drawn = pd.read_csv(GOLDEN / "s_srswor.csv").cluster
     true = records.true[records.true.isin(drawn)]
     chosen = tuple(METRICS.values())
-    left = np.array(
-        [
-            eb.engine.taylor(
-                eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen
-            )
-            .apply(chosen, order=1)
-            .mean
-            for c in drawn
-        ]
-    )
+    design, units = eb.UniformClusters(), [eb.measure(records.pred, true[true != c]) for c in drawn]
+    fits = [eb.engine.taylor(eb.Sample(some, design), chosen).apply(chosen, order=1) for some in units]
+    left = np.array([fit.mean for fit in fits])
     scale = (60 - 1) / 60 * (1 - 60 / 600)
     found = eb.engine.jackknife(srs(600), chosen)
     np.testing.assert_allclose(found.sd, np.sqrt(scale * ((left - found.mean) ** 2).sum(axis=0)), rtol=1e-9)

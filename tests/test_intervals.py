@@ -247,13 +247,8 @@ def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
 
 
 def part(found):
-    return eb.metrics.Estimates(
-        names=found.names[:2],
-        mean=found.mean[:2],
-        cov=found.cov[:2, :2],
-        df=found.df[:2],
-        support=found.support[:2],
-    )
+    first = {name: getattr(found, name)[:2] for name in ("names", "mean", "df", "support")}
+    return eb.metrics.Estimates(cov=found.cov[:2, :2], **first)
 
 
 def test_components_are_taken_with_their_intervals():

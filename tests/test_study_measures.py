@@ -12,6 +12,16 @@ from erbayes.study import Study, study
 from erbayes.study import populations as sim
 
 STUDIES, EACH = 1000, 200
+CELL = {
+    "population": "p",
+    "plan": "r",
+    "n": 9,
+    "metric": "P",
+    "seconds": 1.0,
+    "warned": 0.0,
+    "reason": "",
+    "kind": "t",
+}
 MEASURES = tuple("bias rmse se_ratio coverage missed_below missed_above width interval_score wis".split())
 
 
@@ -23,30 +33,10 @@ def simulated(reps, seed=1, estimators=("a", "b")):
         error = 0.04 * (shock + rng.normal(0, 0.5, reps)) + 0.01
         se = 0.07 * rng.gamma(20, 1 / 20, reps)
         x = 0.5 + error
-        levels = {
-            "lower": x - 1.6 * se,
-            "upper": x + 1.6 * se,
-            "lower_0.5": x - 0.6 * se,
-            "upper_0.5": x + 0.6 * se,
-        }
-        cell = {
-            "population": "p",
-            "plan": "r",
-            "n": 9,
-            "estimator": name,
-            "metric": "P",
-            "repetition": range(reps),
-        }
-        rest = {
-            "truth": 0.5,
-            "estimate": x,
-            "se": se,
-            "seconds": 1.0,
-            "warned": 0.0,
-            "reason": "",
-            "kind": "t",
-        }
-        found.append(pd.DataFrame(cell | rest | levels))
+        runs = CELL | {"estimator": name, "repetition": range(reps), "truth": 0.5, "estimate": x, "se": se}
+        runs |= {"lower": x - 1.6 * se, "upper": x + 1.6 * se}
+        runs |= {"lower_0.5": x - 0.6 * se, "upper_0.5": x + 0.6 * se}
+        found.append(pd.DataFrame(runs))
     return pd.concat(found, ignore_index=True)
 
 
@@ -157,17 +147,8 @@ def test_pit_values_of_right_intervals_are_uniform_and_go_to_arviz():
     for i, level in enumerate(levels):
         end = f"_{level:g}" if i else ""
         bounds |= {f"lower{end}": x / 2 - z[level] * 0.5**0.5, f"upper{end}": x / 2 + z[level] * 0.5**0.5}
-    cell = {
-        "population": "p",
-        "plan": "r",
-        "n": 1,
-        "estimator": "right",
-        "metric": "mean",
-        "repetition": range(n),
-    }
-    rest = {"truth": truth, "estimate": x / 2, "se": 0.7, "seconds": 1.0, "warned": 0.0}
-    rest |= {"reason": "", "kind": "normal"}
-    trial = Study(pd.DataFrame(cell | rest | bounds), 0.9)
+    rest = {"estimator": "right", "repetition": range(n), "truth": truth, "estimate": x / 2, "se": 0.7}
+    trial = Study(pd.DataFrame(CELL | rest | bounds), 0.9)
     counts = np.histogram(trial.pit(), np.linspace(0, 1, 11))[0]
     assert ((counts - n / 10) ** 2 / (n / 10)).sum() < 27.9  # the .999 quantile of chi-square with 9 degrees
     assert trial.table().coverage.iloc[0] == pytest.approx(0.9, abs=0.02)
@@ -351,16 +332,8 @@ def test_a_study_at_several_levels_covers_as_they_say():
     easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, 1)
     levels = (0.95, 0.8, 0.5, 0.2)
     kinds = {"default": Taylor(), "Wald": Estimator(Taylor(), eb.intervals.WALD)}
-    trial = study(
-        {"e": easy},
-        {"r": Records()},
-        [300],
-        kinds,
-        m.pairwise_precision,
-        repetitions=1000,
-        seed=1,
-        level=levels,
-    )
+    given = {"e": easy}, {"r": Records()}, [300], kinds, m.pairwise_precision
+    trial = study(*given, repetitions=1000, seed=1, level=levels)
     for level, end in zip(levels, ("", "_0.8", "_0.5", "_0.2"), strict=True):
         inside = (trial.runs[f"lower{end}"] <= trial.runs.truth) & (
             trial.runs.truth <= trial.runs[f"upper{end}"]

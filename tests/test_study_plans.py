@@ -207,14 +207,8 @@ def test_annotators_label_the_same_samples():
 
 
 def test_annotators_label_entities():
-    runs = trial_of(
-        {"t": Taylor()},
-        metrics="pairwise-precision",
-        plans={"c": PredictedClusters()},
-        sizes=[20],
-        repetitions=2,
-        annotators={"a": Annotator()},
-    ).runs
+    given = {"plans": {"c": PredictedClusters()}, "sizes": [20], "annotators": {"a": Annotator()}}
+    runs = trial_of({"t": Taylor()}, metrics="pairwise-precision", repetitions=2, **given).runs
     assert runs.reason.eq("annotators label entities; this plan draws predicted clusters").all()
 
 

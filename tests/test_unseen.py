@@ -460,14 +460,8 @@ def draw_records():
 def draw_entities():
     drawn, number = list(range(0, 60, 3)), len(SIZES)
     theta, weight = 1 - len(drawn) / number, [number / len(drawn)] * len(drawn)
-    return (
-        eb.UniformClusters(number),
-        drawn,
-        weight,
-        lambda u, v: theta * covary_once(u, v),
-        [theta] * len(drawn),
-        1,
-    )
+    thetas = [theta] * len(drawn)
+    return eb.UniformClusters(number), drawn, weight, lambda u, v: theta * covary_once(u, v), thetas, 1
 
 
 def draw_strata():

@@ -250,9 +250,9 @@ def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: 
     """Return the values of a metric at the worst and the best totals of its family, (..., 2), in order."""
     columns = [c.column if isinstance(c, Known) else c for c in metric.columns]
     for family in reversed(settled):  # true links alone are the last one
-        if all(c in family[0] for c in columns):
+        if family[0].keys() >= {*columns}:
             with np.errstate(invalid="ignore", divide="ignore"):
-                ends = np.stack([metric.formula(*(t[c] for c in columns)) for t in family], axis=-1)
+                ends = np.stack([metric.formula(*[t[c] for c in columns]) for t in family], axis=-1)
             ends = np.sort(ends, axis=-1).reshape(unsettled.shape)
             return np.where(np.isnan(ends).any(axis=-1, keepdims=True), unsettled, ends)
     return unsettled

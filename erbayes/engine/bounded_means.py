@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
@@ -35,7 +34,6 @@ from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric
 from ..metrics.estimates import Bets, Estimates
 from ..metrics.intervals import check_level
-from ..units.units import Units
 from .fitted import columns_of, fit_sample
 
 REFUTED = (
@@ -213,73 +211,51 @@ def _find_known_per(sample: Sample, metric: Metric) -> float | None:
     return sum(totals) if len(totals) == len(metric.size) else None
 
 
-def _make_single_records(units: Units) -> Units:
-    """Return units of one record, which nobody drew, one in a cluster of each predicted size."""
-    m = units.m if units.known is None else units.known.size
-    at, one = np.arange(len(m)), np.ones(len(m))
-    return replace(
-        units, ids=pd.RangeIndex(len(m)), unit=at, group=at, n=one, N=one, m=m, cluster=at, counted=None
-    )
-
-
-def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
+def _bound_share(sample: Sample, metric: Metric, size: FloatArray, total: float | None) -> float:
     """Return the largest share that a draw can have, over the mean share; ∞ if it is not known."""
-    units, design = sample.units, sample.design
+    units, design, known = sample.units, sample.design, sample.units.known
     if isinstance(design, SelectedBySize):
         # sampled units may have equal shares by chance, so that pseudo-units must have them too
         pseudo = units.pseudo_units
         equal = _is_constant(_evaluate_per(metric, pseudo.column) / design.selection(pseudo.size, units))
         return 1.0 if equal and _is_constant(size) else np.inf
-    total = _find_known_per(sample, metric)
-    if total is None:
+    if total is None or known is None:
         return np.inf
     if isinstance(design, ByPredictedSize):
         # a single record in a cluster of the size with the largest share is the worst case
-        single = _make_single_records(units)
+        m, by = known.size, design.probability
+        per_record = np.sum([k * c.phi(m) for c, k in metric.size if isinstance(c, ClusterSum)], axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = _evaluate_per(metric, single.column) / total / design.make_round(single, 1).p
-        return float(np.nanmax(shares))
+            return float(np.nanmax(per_record / total / (by.phi(m) / known.total(by))))
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
-    draws, design = sample.expansion, type(sample.design).__name__
-    if not draws.alike:
-        raise NotIdentified(
-            f"{metric.name} has no exact interval under {design}: it needs independent draws with "
-            "replacement, without strata"
-        )
+    none = f"{metric.name} has no exact interval"
+    under = f"{none} under {type(sample.design).__name__}"
+    if not sample.expansion.alike:
+        raise NotIdentified(f"{under}: it needs independent draws with replacement, without strata")
     if not metric.is_share:
-        raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
+        raise NotIdentified(f"{none}: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
     Z = dict(zip(counted, np.moveaxis(sample.of_each_draw(counted), -1, 0), strict=True))
-    size = _evaluate_per(metric, Z.__getitem__)
-    greatest = _bound_share(sample, metric, size)
+    size, total = _evaluate_per(metric, Z.__getitem__), _find_known_per(sample, metric)
+    greatest = _bound_share(sample, metric, size, total)
     if greatest > GREATEST:
-        names = " + ".join(c.name for c, _ in metric.size)
-        raise NotIdentified(
-            f"{metric.name} has no exact interval under {design}: single draws may hold over {GREATEST:g} "
-            f"times the mean share of {names}"
-        )
+        of = f"{GREATEST:g} times the mean share of {' + '.join(c.name for c, _ in metric.size)}"
+        raise NotIdentified(f"{under}: single draws may hold over {of}")
     with np.errstate(invalid="ignore"):
         values = metric.formula(*(Z[c] for c in metric.columns if not isinstance(c, Known)))
     values = np.where(size > 0, values, 0.0)
     if (values > 1 + ROUNDING).any() or (values < -ROUNDING).any():
-        raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
+        raise NotIdentified(f"{none}: it is outside [0, 1] on single units")
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
-    listed = innermost(sample.design)
-    listed = (
-        bool(sample.leading)
-        or isinstance(listed, WeightedRecords)
-        or getattr(listed, "draws", None) is not None
-    )
-    if not listed:
-        raise NotIdentified(
-            f"{metric.name} has no exact interval, which depends on the order of draws: list the unit of "
-            "each draw in that order (draws=, or --drawn in a shell)"
-        )
-    total = _find_known_per(sample, metric)
+    drawn = innermost(sample.design)
+    listed = isinstance(drawn, WeightedRecords) or getattr(drawn, "draws", None) is not None
+    if not (listed or sample.leading):
+        ways = "list the unit of each draw in that order (draws=, or --drawn in a shell)"
+        raise NotIdentified(f"{none}, which depends on the order of draws: {ways}")
     if total is None:  # only equal shares come so far
         size, total = np.ones_like(size), float(size.shape[-1])
     shares = size * size.shape[-1] / total / greatest

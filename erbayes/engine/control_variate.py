@@ -95,12 +95,7 @@ class ControlVariate:
 
     @classmethod
     def of(
-        cls,
-        estimate: Effects,
-        control: Effects,
-        reach: FloatArray,
-        usable: BoolArray,
-        variance: DrawnUnits,
+        cls, estimate: Effects, control: Effects, reach: FloatArray, usable: BoolArray, variance: DrawnUnits
     ) -> Self:
         """Choose weights where `usable`, (k,), and compute what they leave.
 

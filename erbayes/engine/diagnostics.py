@@ -122,16 +122,13 @@ def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:
-        points = _choose_shorter(intervals, dict.fromkeys(flawless, ROUNDING))
-        what = (
-            f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no evidence "
-            "of perfection, and "
-        )
+        points, grade = _choose_shorter(intervals, dict.fromkeys(flawless, ROUNDING)), Grade.FAULT
+        what = f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no "
         if points.empty:
-            what += "intervals allow for errors that no draw has shown."
+            said, grade = "intervals allow for errors that no draw has shown.", Grade.NOTE
         else:
-            what += f"{_name_intervals(points)} have no length: do not quote them."
-        sentences.append(Sentence(what, Grade.NOTE if points.empty else Grade.FAULT))
+            said = f"{_name_intervals(points)} have no length: do not quote them."
+        sentences.append(Sentence(f"{what}evidence of perfection, and {said}", grade))
     if equal:
         what = f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: "
         if _choose_shorter(intervals, dict.fromkeys(equal, ROUNDING)).empty:
@@ -197,11 +194,8 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
         return []
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
-    remedy = (
-        remedies.LOOK
-        if looks is None
-        else Remedy("a size model allows for it", "engine='size model'", "--engine size-model")
-    )
+    model = Remedy("a size model allows for it", "engine='size model'", "--engine size-model")
+    remedy = remedies.LOOK if looks is None else model
     return [Sentence(what, Grade.FAULT, remedy, show_heap(fitted.sample))]
 
 
@@ -246,10 +240,8 @@ def _warn_records(sample: Sample) -> list[Sentence]:
     if found is None or abs(found[0] - found[2]) <= ERRORS * found[1] + ROUNDING * found[2]:
         return []
     estimate, error, N = found
-    what = (
-        f"By the units that draws have found, they are from {estimate:,.0f} records (se {error:,.0f}), not "
-        f"from the {N:,.0f} of the prediction: "
-    )
+    what = f"By the units that draws have found, they are from {estimate:,.0f} records (se {error:,.0f}), "
+    what += f"not from the {N:,.0f} of the prediction: "
     if estimate < N:
         what += "too few different units, so that draws are listed more than once, or units were left out"
         return [Sentence(what, Grade.FAULT)]
@@ -276,10 +268,8 @@ def _warn_odd_labels(sample: Sample) -> list[Sentence]:
     units = sample.units
     joined = int((units.m > 1).sum())
     if units.by_entity and joined >= JOINED and not (units.N > 1).any():
-        what = (
-            f"Each of the {len(units):,} labelled entities has a single record, although the prediction "
-            f"joins {joined:,} of these to others: labels must list every record of each sampled entity"
-        )
+        what = f"Each of the {len(units):,} labelled entities has a single record, although the prediction "
+        what += f"joins {joined:,} of these to others: labels must list every record of each sampled entity"
     elif units.by_entity and len(units) >= ALL_WRONG and not units.column(EXACT).any():
         what = (
             f"None of the {len(units):,} labelled entities is predicted exactly. If they were chosen because "
@@ -377,10 +367,8 @@ def out_of_balance(
     least = known * (1 - _find_missed_by_chance(sample)) if excused else known
     if least - margin <= estimate <= known + margin:
         return []
-    what = (
-        f"Out of balance: the sample estimates {estimate:,.0f} predicted links (se {error:,.0f}), "
-        f"the prediction holds {known:,.0f}"
-    )
+    what = f"Out of balance: the sample estimates {estimate:,.0f} predicted links (se {error:,.0f}), "
+    what += f"the prediction holds {known:,.0f}"
     if abs(estimate - known) <= FELT * known:
         return [Sentence(f"{what}, which moves no metric by a unit of its third decimal.", Grade.NOTE)]
     what += _explain_balance(sample, estimate > known)
@@ -410,12 +398,9 @@ def _explain_balance(sample: Sample, above: bool) -> str:
         f"{records[part].sum():,.0f}), and its metrics are those of the others"
     )
     # a design that compares the prediction with the one drawn from refuses any other
-    if known.equals(getattr(innermost(sample.design), "drawn_from", None)):
-        return f": {what}"
-    return (
-        ": either the prediction is not the population that was sampled, and must be restricted to it, or "
-        f"{what}"
-    )
+    same = known.equals(getattr(innermost(sample.design), "drawn_from", None))
+    other = "either the prediction is not the population that was sampled, and must be restricted to it, or "
+    return f": {'' if same else other}{what}"
 
 
 def show_heap(sample: Sample) -> Remedy:

@@ -127,10 +127,8 @@ def need_paired(engine: Engine) -> Paired:
     """Return the engine if it can judge several predictions by the same draws, and refuse it otherwise."""
     need_engine(engine)
     if not isinstance(engine, Paired):
-        raise DataError(
-            f"{type(engine).__name__} cannot judge several predictions by the same draws: it has no method "
-            "`paired`. Those that have a name have one, as Taylor has"
-        )
+        what = "cannot judge several predictions by the same draws: it has no method `paired`, as Taylor has"
+        raise DataError(f"{type(engine).__name__} {what}")
     return engine
 
 
@@ -258,15 +256,13 @@ EngineLike = Engine | EngineName
 
 def find_engine(engine: Engine | str | None) -> Engine:
     """Return an engine by its name, or an engine as it is; the closed form by default."""
-    if engine is None:
-        return ClosedForm()
-    if isinstance(engine, str):
-        plain = engine.lower().replace("-", " ").replace("_", " ")
-        if plain not in NAMES:
-            raise DataError(f"no engine {engine!r}; there are {', '.join(map(repr, NAMES))}")
-        return NAMES[plain]()
-    need_engine(engine)
-    return engine
+    if engine is not None and not isinstance(engine, str):
+        need_engine(engine)
+        return engine
+    plain = (engine or "closed form").lower().replace("-", " ").replace("_", " ")
+    if plain not in NAMES:
+        raise DataError(f"no engine {engine!r}; there are {', '.join(map(repr, NAMES))}")
+    return NAMES[plain]()
 
 
 def run_engine(
@@ -278,13 +274,6 @@ def run_engine(
 
 ENGINES = ("closed form", "bootstrap", "size model")
 """Engines that are set side by side if none are named, without a model, by resampling and with a model."""
-
-
-class Applied(Protocol):
-    """A result to which metrics are not yet applied: `Totals`, or the fit of a model."""
-
-    def apply(self, metrics: Sequence[Metric], /) -> Estimates:
-        """Return the metrics, jointly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -307,20 +296,19 @@ class SideBySide(Pictured):
         metrics: dict[tuple[str, str], list[str]] = {}
         for (method, metric), why in self.lacking.items():
             metrics.setdefault((method, why), []).append(metric)
-        lacking = ((method, ", ".join(names), why) for (method, why), names in metrics.items())
-        return [f"{method} has no estimate of {names}: {why}." for method, names, why in lacking]
+        told = ((method, ", ".join(names), why) for (method, why), names in metrics.items())
+        return [f"{method} has no estimate of {names}: {why}." for method, names, why in told]
 
     def __repr__(self) -> str:
         return "\n".join([Pictured.__repr__(self), *self.describe_lacking()])
 
     def _repr_html_(self) -> str:
-        return Pictured._repr_html_(self) + "".join(
-            f"<p>{escape(line)}</p>" for line in self.describe_lacking()
-        )
+        lacking = (f"<p>{escape(line)}</p>" for line in self.describe_lacking())
+        return "".join([Pictured._repr_html_(self), *lacking])
 
 
 def side_by_side(
-    results: Sample | Mapping[str, Applied | Estimates | pd.Series | NotIdentified],
+    results: Sample | Mapping[str, Any],
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     engines: Iterable[str] | None = None,
@@ -397,9 +385,8 @@ def _run_engines(
     sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: int
 ) -> dict[str, Any]:
     """Return the result of each engine for a sample: its fit if it has one, or why it has no result."""
-    found = {name: find_engine(name) for name in engines}
     results: dict[str, Any] = {}
-    for name, engine in found.items():
+    for name, engine in [(name, find_engine(name)) for name in engines]:
         try:
             # a fit answers metric by metric, if it lacks one of them
             if isinstance(engine, Fitting):
@@ -429,14 +416,11 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
         try:
             # one by one, so that a metric without an answer does not take the others with it
             part = ask([metric])
+            lacking[metric.name] = part.reasons[0]
+            parts += [] if part.reasons[0] else [part]
         except NotIdentified as why:
             lacking[metric.name] = str(why)
-        else:
-            if part.reasons[0]:
-                lacking[metric.name] = part.reasons[0]
-            else:
-                parts.append(part)
-    return parts, lacking
+    return parts, {name: why for name, why in lacking.items() if why}
 
 
 def _drop_errors(estimates: pd.Series) -> Estimates:

@@ -80,12 +80,7 @@ def set_beside(drawn: Estimates, fit: Estimates, moving: FloatArray) -> Estimate
     spread = drawn.flat.std(axis=0)
     few = ((moving < FEWEST - ROUNDING) | ~(spread > ROUNDING)) & ~np.isnan(fit.mean)
     return replace(
-        drawn,
-        mean=fit.mean,
-        unseen=fit.unseen,
-        moves=fit.moves,
-        other=fit,
-        weight=np.where(few, 0.0, 1.0),
+        drawn, mean=fit.mean, unseen=fit.unseen, moves=fit.moves, other=fit, weight=np.where(few, 0.0, 1.0)
     )
 
 

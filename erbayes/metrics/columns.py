@@ -129,13 +129,8 @@ class _ByName:
     name: str
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if _NAMED.get(self.name) is self:
-            return _find_column, (self.name,)
-        return super().__reduce_ex__(protocol)
-
-
-def _find_column(name: str) -> Any:
-    return _NAMED[name]
+        named = _NAMED.get(self.name) is self
+        return (_NAMED.get, (self.name,)) if named else super().__reduce_ex__(protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +144,6 @@ class PieceSum(_ByName):
     name : str
         Columns with different terms need different names.
     term : callable (n, N_c, m) -> float array
-        Vectorised: records of the piece, of its entity and of its predicted cluster.
 
     Examples
     --------
@@ -181,10 +175,8 @@ class PieceSum(_ByName):
     def count(self, units: Pieces) -> FloatArray:
         terms = self._compute_terms(units)
         if np.isnan(terms).any():
-            raise NotIdentified(
-                f"'{self.name}' needs the full size of every true entity that the sampled "
-                "predicted clusters touch"
-            )
+            what = "needs the full size of every true entity that the sampled predicted clusters touch"
+            raise NotIdentified(f"'{self.name}' {what}")
         if units.counted is not None:
             terms = terms * (units.counted / units.n)
         return np.bincount(units.unit, weights=terms, minlength=len(units))
@@ -261,15 +253,14 @@ class OfUnits:
 
     def count(self, units: Pieces) -> FloatArray:
         if units.ids is None or not self.identified(units) or units.counted is not None:
-            raise NotIdentified(
-                f"'{self.name}' has values of whole labelled units alone, and not of all of these"
-            )
+            what = "has values of whole labelled units alone, and not of all of these"
+            raise NotIdentified(f"'{self.name}' {what}")
         return self.values.loc[units.ids].to_numpy(dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
 class Unidentified:
-    """A quantity that no sample of units identifies, with the reason."""
+    """A quantity that no sample of units identifies, with the `reason`."""
 
     name: str
     reason: str
@@ -295,8 +286,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class InDomain:
-    """A column that counts another one on the records of a domain, by `links`. Units and draws stay
-    complete."""
+    """A column that counts another one on the records of a domain, by `links`, on complete units."""
 
     column: Column
     domain: Domain
@@ -308,8 +298,8 @@ class InDomain:
             raise NotIdentified(f"'{self.column.name}' has values of whole units, and no part in a domain")
         if self.links is Links.ACROSS:
             raise DataError(f"links across {self.domain.variable} are those of all its domains, not of one")
-        inside = " inside" if self.links is Links.INSIDE else " in"
-        name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
+        inside = "inside" if self.links is Links.INSIDE else "in"
+        name = f"{self.column.name} {inside} {self.domain.variable} {self.domain}"
         object.__setattr__(self, "name", name)
 
     def identified(self, units: Pieces) -> bool:
@@ -330,10 +320,8 @@ class Between:
 
     def __post_init__(self) -> None:
         if self.column not in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
-            raise NotIdentified(
-                f"'{self.column.name}' counts no links: it has no part between groups, whereas "
-                "pairwise-precision and pairwise-recall have"
-            )
+            what = "counts no links between groups, as pairwise-precision and pairwise-recall have"
+            raise NotIdentified(f"'{self.column.name}' {what}")
         name = f"{self.column.name} of {self.groups[0].variable} {' with '.join(map(str, self.groups))}"
         object.__setattr__(self, "name", name)
 
@@ -375,11 +363,6 @@ def pairs(x: FloatArray) -> FloatArray:
     return x * (x - 1) / 2
 
 
-def _mark_exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
-    """Return 1 for a piece that equals its entity and its predicted cluster, else 0."""
-    return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
-
-
 RECORDS = ClusterSum("records", lambda m: np.ones_like(m))
 PREDICTED_LINKS = ClusterSum("predicted_links", lambda m: (m - 1) / 2)
 PREDICTED_CLUSTERS = ClusterSum("predicted_clusters", lambda m: 1 / m)
@@ -388,7 +371,7 @@ ENTITIES = PieceSum("entities", lambda n, N, m: n / N)
 TRUE_LINKS = PieceSum("true_links", lambda n, N, m: n * (N - 1) / 2)
 COMMON_LINKS = PieceSum("common_links", lambda n, N, m: pairs(n))
 PIECES = PieceSum("pieces", lambda n, N, m: np.ones_like(n))
-EXACT = PieceSum("exact", _mark_exact)
+EXACT = PieceSum("exact", lambda n, N, m: np.where(np.isnan(N), np.nan, 1.0 * ((n == N) & (n == m))))
 B3_PRECISION = PieceSum("b3_precision", lambda n, N, m: n**2 / m)
 B3_RECALL = PieceSum("b3_recall", lambda n, N, m: n**2 / N)
 B3_PRECISION_MEAN = PieceSum("b3_precision_mean", lambda n, N, m: n**2 / (m * N))
@@ -402,8 +385,8 @@ CLOSEST = GroupMax("closest_cluster", lambda n, N, m: n / (N + m - n), True)
 CLOSEST_PREDICTED = GroupMax("closest_entity", lambda n, N, m: n / (N + m - n), False)
 BEST_MATCHING = Unidentified(
     "best_matching",
-    "the best one-to-one matching of entities and predicted "
-    "clusters is a question about all of them together, which a sample does not answer",
+    "the best one-to-one matching of entities and predicted clusters is a question about all of them "
+    "together, which a sample does not answer",
 )
 
 COLUMNS: tuple[Column, ...] = tuple(

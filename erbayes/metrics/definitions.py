@@ -23,6 +23,7 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import cached_property
 from io import StringIO
+from operator import truediv
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -254,15 +255,14 @@ def _make_metric(
     support: Support = UNIT,
     absolute: bool = False,
 ) -> Metric:
-    """Return a metric with the words that definitions.csv has for it."""
-    assert name in WORDS, f"{name}: add a row to metrics/definitions.csv"
+    """Return a metric with the words of its row in definitions.csv."""
     group, source, meaning = WORDS[name]
     return Metric(name, columns, formula, size, support, source, absolute, meaning, group)
 
 
 def _make_ratio(name: str, top: u.Column, bottom: u.Column, support: Support = UNIT) -> Metric:
-    """Return the ratio of two totals as a metric."""
-    return _make_metric(name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support)
+    """Return the ratio of two totals as a metric, by a formula that computes many at once."""
+    return _make_metric(name, (top, bottom), truediv, ((bottom, 1.0),), support)
 
 
 def _make_count(name: str, columns: tuple[u.Column, ...], count: Callable[..., Value]) -> Metric:
@@ -294,20 +294,15 @@ _entropies = (*_entropy, EVERYONE)
 _entropies_swapped = (u.N_LOG_N, u.N_LOG_M, u.N_LOG_SIZE, u.RECORDS, EVERYONE)
 
 
-def _need_finite(parameter: str, value: float, of: str) -> None:
-    """Refuse a parameter below 0 or not finite."""
-    number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
-
-
 def _make_f(
     of: str, columns: tuple[u.Column, u.Column, u.Column], beta: float, source: str, group: Group
 ) -> Metric:
     """Return the weighted harmonic mean of precision a/c and recall a/b, from columns of a, b and c."""
-    _need_finite("beta", beta, f"{of}_f")
+    number(beta, f"beta of {of}_f", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
     b2, (_, true, predicted) = beta**2, columns
-    weighs = (
-        ": high only if both are high" if b2 == 1 else f", in which {of} recall weighs {b2:g} times as much"
-    )
+    weighs = ": high only if both are high"
+    if b2 != 1:
+        weighs = f", in which {of} recall weighs {b2:g} times as much"
     meaning = f"The harmonic mean of {of} precision and {of} recall{weighs}."
     size = ((true, b2), (predicted, 1.0))
 
@@ -458,10 +453,7 @@ DEFAULT_METRICS = Metrics(
 
 NAMED: dict[str, Metric] = {m.name: m for m in (*ALL, *OTHERS)} | PAPER
 """Every metric by the name that tables print."""
-FAMILIES: dict[str, Callable[[float], Metric]] = {
-    "pairwise-f": pairwise_f,
-    "cluster-f": cluster_f,
-}
+FAMILIES: dict[str, Callable[[float], Metric]] = {"pairwise-f": pairwise_f, "cluster-f": cluster_f}
 """Functions that make metrics with a parameter, which ends the name."""
 ALIASES: dict[str, tuple[Metric, ...]] = {
     "precision": (pairwise_precision,),
@@ -478,12 +470,9 @@ MetricLike = Metric | str | Iterable[Metric | str]
 def resolve_metrics(metrics: MetricLike) -> tuple[Metric, ...]:
     """Return metrics as objects.
 
-    Parameters
-    ----------
-    metrics : Metric or str, or several
-        Names are those that tables print, such as `pairwise-precision` or `pairwise-f2`. The short
-        names `precision`, `recall` and `f1` mean the pairwise metrics, `b3` both of B-cubed, and `all` those
-        of `ALL`. Capitals do not matter.
+    Names are those that tables print, such as `pairwise-precision` or `pairwise-f2`. The short names
+    `precision`, `recall` and `f1` mean the pairwise metrics, `b3` both of B-cubed, and `all` those of `ALL`.
+    Capitals do not matter.
 
     Examples
     --------
@@ -492,7 +481,7 @@ def resolve_metrics(metrics: MetricLike) -> tuple[Metric, ...]:
     >>> [metric.name for metric in resolve_metrics(["recall", "b3"])]
     ['pairwise-recall', 'b3-precision', 'b3-recall']
     """
-    if isinstance(metrics, tuple) and metrics and all(isinstance(metric, Metric) for metric in metrics):
+    if isinstance(metrics, tuple) and metrics and all([isinstance(metric, Metric) for metric in metrics]):
         return metrics
     if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
         return _as_metrics(metrics)

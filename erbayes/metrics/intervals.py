@@ -98,9 +98,8 @@ def need_suitable(kind: Kind, result: Estimates) -> None:
     need_object(kind, "bounds", KIND)
     if not kind.suits(result):
         raise DataError(
-            f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric, WALD and "
-            "Anytime are those of a closed form, EqualTailed of draws, BCa of a "
-            "bootstrap, and Betting of bounded means"
+            f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric and Anytime are "
+            "those of a closed form, EqualTailed of draws, BCa of a bootstrap, Betting of bounded means"
         )
 
 
@@ -166,7 +165,7 @@ class EqualTailed:
 
 
 def array_stats() -> Any:
-    """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
+    """Return ArviZ's statistics of arrays."""
     what = "errors of quantiles and diagnostics of chains need arviz-stats"
     return import_extra("arviz_stats.base", what, "bayes").array_stats
 
@@ -205,8 +204,8 @@ class BetaGamma(Distribution):
     If draws have more skewness than such a Beta distribution, the end on its side moves outward by the excess
     (Johnson 1978, JASA 73, 536-544).
 
-    Differences of two predictions are gains less losses of draws (`erbayes.metrics.unseen`). Each interval
-    allows for the share of what a metric averages over that no draw reaches (`erbayes.metrics.unseen`).
+    Differences of two predictions are gains less losses of draws, and each interval allows for the share of
+    what a metric averages over that no draw reaches (`erbayes.metrics.unseen`).
 
     Parameters
     ----------
@@ -238,7 +237,7 @@ class BetaGamma(Distribution):
 
     def bounds(self, result: Estimates, level: float) -> FloatArray:
         bounds = Distribution.bounds(self, result, level)
-        return bounds if not result.unseen.third.any() else bounds + self._skew_further(result, level)
+        return bounds + self._skew_further(result, level) if result.unseen.third.any() else bounds
 
     def _skew_further(self, fit: Estimates, level: float) -> FloatArray:
         """Return how far ends move, (..., k, 2), by skewness of draws that Beta quantiles have not.
@@ -408,7 +407,6 @@ class Anytime:
         return self.kind.widened(result, bounds)
 
     def spread_unseen(self, fit: Estimates) -> FloatArray:
-        """Return the variances, (..., k), that the kind at each look adds for unseen errors."""
         return self.kind.spread_unseen(fit)
 
     def quantile(self, n: FloatArray, alpha: float) -> FloatArray:

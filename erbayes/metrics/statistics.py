@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, number
 from .definitions import POSITIVE, UNIT, Metric, entities, mean_cluster_size
 from .intervals import Support
 
@@ -78,7 +78,8 @@ class Statistic:
     @property
     def features(self) -> list[str]:
         """Features that the terms need, each once."""
-        return [*dict.fromkeys(name for term in self.terms for name in _find_features(term))]
+        of_each = ([name for name, *_ in list_comparisons(term)] or [term] for term in self.terms)
+        return [*dict.fromkeys(name for names in of_each for name in names)]
 
     def refuse_without(self, rows: pd.DataFrame) -> None:
         """Refuse rows without the features of the statistic's terms."""
@@ -134,10 +135,8 @@ def statistics_of(wanted: Any) -> tuple[Statistic, ...]:
 
 
 def _as_statistic(wanted: Any) -> Statistic:
-    if isinstance(wanted, Statistic):
-        return wanted
-    if isinstance(wanted, str):
-        return parse(wanted)
+    if isinstance(wanted, Statistic | str):
+        return parse(wanted) if isinstance(wanted, str) else wanted
     if not callable(wanted) or wanted in MAKERS.values():
         what = f"call it, as in {wanted.__name__}(...)" if callable(wanted) else f"not {wanted!r}"
         raise DataError(f"a statistic is an object of erbayes.statistics, its text or a function: {what}")
@@ -190,60 +189,49 @@ def _take_apart(condition: Any) -> tuple[str, str, float]:
     return found[1], found[2], float(found[3])
 
 
-def _find_features(term: str) -> list[str]:
-    return [name for name, *_ in list_comparisons(term)] or [term]
+def _of_sums(name: str, sums: tuple[str | None, ...], support: Support = ANY, **given: Any) -> Statistic:
+    """Return a total Σ w x, whose influence is x, or a ratio R of totals, with (x - R y)/Σ w y; None is 1."""
+
+    def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
+        x, *below = (np.ones(len(w)) if term is None else evaluate(term, rows) for term in sums)
+        if not below:
+            return w @ x, x
+        S = w @ x / (w @ below[0])
+        return S, (x - S * below[0]) / (w @ below[0])
+
+    terms = tuple(term for term in sums if term is not None)
+    return Statistic(name, function, support, terms, sums=sums, **given)
 
 
 def count(condition: str | None = None) -> Statistic:
     """Return the number of entities, or of those for which a condition such as `size>=10` holds."""
     if condition is None:
-        return Statistic(
-            "count", lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities, sums=(None,)
-        )
-    _find_features(condition)
-    return replace(total(condition), name=f"count({condition})", support=POSITIVE, signed=False)
+        return _of_sums("count", (None,), POSITIVE, metric=entities)
+    list_comparisons(condition)
+    return _of_sums(f"count({condition})", (condition,), POSITIVE)
 
 
 def total(feature: str) -> Statistic:
     """Return the total of a feature over entities, Σ w x, whose influence is x."""
-
-    def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
-        x = evaluate(feature, rows)
-        return w @ x, x
-
-    terms = (str(feature),)
-    return Statistic(f"total({feature})", function, ANY, terms, True, sums=terms)
+    return _of_sums(f"total({feature})", (str(feature),), signed=True)
 
 
 def mean(feature: str) -> Statistic:
     """Return the mean of a feature over entities, Σ w x / Σ w, whose influence is (x - mean)/Σ w."""
-    name, metric = f"mean({feature})", mean_cluster_size if feature == SIZE else None
-    terms = (str(feature),)
-    return Statistic(name, _make_ratio(feature, None), ANY, terms, True, metric=metric, sums=(*terms, None))
+    metric = mean_cluster_size if feature == SIZE else None
+    return _of_sums(f"mean({feature})", (str(feature), None), signed=True, metric=metric)
 
 
 def share(condition: str) -> Statistic:
     """Return the share of the entities for which a condition such as `size>=10` holds."""
     for part in str(condition).split(" and "):
         _take_apart(part)
-    name, sums = f"share({condition})", (condition, None)
-    return Statistic(name, _make_ratio(condition, None), UNIT, (condition,), sums=sums)
+    return _of_sums(f"share({condition})", (condition, None), UNIT)
 
 
 def ratio(feature: str, other: str) -> Statistic:
     """Return a total over another, R = Σ w x / Σ w y, whose influence is (x - R y)/Σ w y."""
-    terms = (str(feature), str(other))
-    return Statistic(f"ratio({feature}, {other})", _make_ratio(*terms), ANY, terms, True, sums=terms)
-
-
-def _make_ratio(top: str, bottom: str | None) -> Function:
-    def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
-        x = evaluate(top, rows)
-        y = np.ones(len(w)) if bottom is None else evaluate(bottom, rows)
-        S = w @ x / (w @ y)
-        return S, (x - S * y) / (w @ y)
-
-    return function
+    return _of_sums(f"ratio({feature}, {other})", (str(feature), str(other)), signed=True)
 
 
 def gini(feature: str = SIZE) -> Statistic:
@@ -277,8 +265,7 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
     feature : str
         A feature that is 0 or more.
     """
-    if isinstance(how_many, bool) or not isinstance(how_many, int | float) or not how_many > 0:
-        raise DataError(f"top takes a number of entities, or their share below 1, not {how_many!r}")
+    number(how_many, "top", lambda x: x > 0, "take a number of entities, or their share below 1")
 
     def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
         return _compute_top(_take_positive(feature, rows), w, float(how_many))
@@ -288,8 +275,7 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
 
 def quantile_share(p: float, feature: str = SIZE) -> Statistic:
     """Return the share of the total of a feature that the lowest share p have, the Lorenz curve at p."""
-    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p < 1:
-        raise DataError(f"quantile_share takes a share of the entities between 0 and 1, not {p!r}")
+    number(p, "quantile_share", lambda x: 0 < x < 1, "take a share of the entities between 0 and 1")
 
     def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
         S, u = _compute_top(_take_positive(feature, rows), w, 1 - p)

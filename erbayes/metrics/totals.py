@@ -100,8 +100,9 @@ class Totals(Nearest):
         for j, metric in enumerate(metrics):
             shared.setdefault(metric.formula, []).append(j)
             names = [c.name for c in metric.columns]
-            found = all(n in at for n in names) and (self.absolute or not metric.absolute)
-            place.append([at[n] for n in names] if found else self.positions(metric))
+            if (metric.absolute and not self.absolute) or not at.keys() >= {*names}:
+                self.positions(metric)  # refuses it
+            place.append([at[name] for name in names])
         return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
     def apply(self, metrics: MetricLike, order: int = 2) -> Estimates:
@@ -123,19 +124,19 @@ class Totals(Nearest):
             # draws that met a large unit again would have met others, had they erred
             missed = self._compute_squares(sized, self.missing)
             draws = np.where(unseen > 0, unseen * total / missed, np.where(total == 0, np.nan, np.inf))
-        names, empty = tuple(m.name for m in metrics), np.isnan(mean)
+        names, empty = tuple([m.name for m in metrics]), np.isnan(mean)
         if empty.all() and not batch:
             raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
         J[empty] = np.nan
-        undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
-        support = tuple(m.support for m in metrics)
+        undefined = () if batch else tuple([EMPTY if none else "" for none in empty])
+        support = tuple([m.support for m in metrics])
         for end in np.transpose(support):  # an end of the range, for what is there up to rounding
             mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
         cov = compute_covariance(J, self.cov)
         # variances of totals are differences of large numbers, so that draws that are alike leave rounding
         size = (np.abs(J) @ np.abs(self.mean)[..., None])[..., 0] ** 2
         still = np.abs(np.diagonal(cov, axis1=-2, axis2=-1)) <= SILENT * size
-        in_error = np.array([(metric.clusters_in_error, 1.0) for metric in metrics])
+        in_error = np.array([[metric.clusters_in_error, 1.0] for metric in metrics])
         return Estimates(
             names=names,
             mean=mean,

@@ -205,7 +205,8 @@ def study(
 
     All estimators and all annotators get the same samples. Random numbers follow from `seed` and the names of
     population, plan and size, so that results depend neither on the number of workers nor on what else is
-    studied. docs/guide/own-study.md says what a plan, an engine, an interval and an annotator have to be.
+    studied. Workers share it in a block of `with joblib.parallel_config(n_jobs=2)`. docs/guide/own-study.md
+    says what a plan, an engine, an interval and an annotator have to be.
 
     Parameters
     ----------
@@ -226,10 +227,6 @@ def study(
         Levels of intervals. The first is that of coverage; several give weighted interval scores and PIT.
     annotators : mapping, name -> Annotator, function or None, optional
         A function of true labels, prediction and a Generator returns labels; None, the default, errs never.
-
-    Notes
-    -----
-    Several processes share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -313,10 +310,7 @@ class _Asked:
 
 
 def _run_cells(
-    cells: Sequence[_Cell],
-    estimators: Mapping[str, Estimator],
-    metrics: tuple[Metric, ...],
-    repetitions: int,
+    cells: Sequence[_Cell], estimators: Mapping[str, Estimator], metrics: tuple[Metric, ...], repetitions: int
 ) -> list[pd.DataFrame]:
     """Return the runs of each cell, in the order of estimators, repetitions and metrics."""
     import joblib  # which reports need not load, though they know of populations
@@ -385,10 +379,9 @@ def _run(cell: _Cell, repetitions: range, asked: Sequence[_Asked]) -> dict[str, 
 
 def _find_truth(population: Population, metric: Metric) -> float:
     """Return the true value of a metric in a redrawn population, NaN if it is 0/0."""
-    try:
+    with suppress(NotIdentified):
         return population.value(metric)
-    except NotIdentified:
-        return np.nan
+    return np.nan
 
 
 def _ask(
