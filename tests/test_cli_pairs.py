@@ -6,7 +6,7 @@ from io import StringIO
 
 import pandas as pd
 import pytest
-from shell import done, refused, run
+from shell import done, refused
 from test_pairs import random_edges
 
 import erbayes as eb
@@ -92,21 +92,6 @@ def test_tables_are_those_of_python():
         assert "<svg" in picture.read()
 
 
-@pytest.mark.parametrize(
-    ("least", "status", "verdict"), [("0.1", 0, "holds"), ("0.5", 3, "is open"), ("0.995", 1, "fails")]
-)
-def test_a_gate_has_the_status_of_check(least, status, verdict):
-    done(*DRAW, *EDGED)
-    shutil.copy("answers.csv", "to-label/pairs.csv")
-    for given in ("answers.csv", "to-label"):
-        result = run("check", "edges.csv", given, *EDGED, "--once", "--min-precision", least)
-        assert result.exit_code == status, result.output
-        assert f"precision of links {verdict}: it lies between" in result.stdout
-        assert "answers are undecided" in result.stderr
-    found = eb.pairs.estimate(TEXT, answers(), records=IDS).check(300, float(least))
-    assert found.sentences()[0] in result.stdout
-
-
 def test_doubts_are_said_once_in_the_words_of_the_shell():
     same = DRAWN["band"].ge(300) | (DRAWN["band"].eq(0) & DRAWN["band"].eq(0).cumsum().eq(1))
     DRAWN.assign(same=same).to_csv("answers.csv", index=False)
@@ -132,15 +117,9 @@ def test_edges_by_bands_of_their_score_are_named_so():
 
 
 PAIRS = "pairs edges.csv answers.csv --records ids.csv"
-GATE = "check edges.csv answers.csv --edges --records ids.csv --score score"
 REFUSED = {
     f"{PAIRS} --threshold low": "--threshold low: write",
     f"{PAIRS} --of-edges": "are no candidates, since no band reaches them",
-    f"{GATE} --min-precision 0.9 --threshold 300": "are looked at only once",
-    f"{GATE} --min-precision 0.9 --once": "give --min-precision and --threshold",
-    f"{GATE} --min-recall 0.9 --threshold 300 --once": "give --min-precision and --threshold",
-    f"{GATE} --min-precision 0.9 --threshold 300 --once --design uniform-records": "no --design",
-    f"{GATE} --min-precision 0.9 --threshold 300 --once --entity same": "no --entity",
     f"{' '.join(DRAW)} --edges": "all records by --records",
     f"{' '.join(DRAW)}": "name these by --edges",
     f"{' '.join(DRAW)} --of predicted-links": "--design pairs does not take --of",

@@ -168,7 +168,7 @@ class AnnotatorErrors:
         self, inputs: Any, answer: Callable[[Any, Any], Any], labels: Any, design: Any, shown: Any
     ) -> sensitivity.WithErrors:
         """Answer a question about labels and design with errors of the labels."""
-        annotator = parse_rates(str(self.annotator_errors), inputs.returned)
+        annotator = _parse_rates(str(self.annotator_errors), inputs.returned)
         starts: Any = None
         if inputs.returned is not None:
             records = inputs.returned.folder.drawn.table["record"]
@@ -183,15 +183,8 @@ class AnnotatorErrors:
                 "memory: give the records of the clusters that labels touch, and some of all others"
             )
 
-    def order(self, inputs: Inputs, predictions: Mapping[str, Any]) -> dict[str, Any]:
-        """Return predictions with the one that was drawn from, which annotators saw, as the first."""
-        if inputs.returned is None:
-            return dict(predictions)
-        drawn = inputs.returned.folder.drawn
-        return dict(sorted(predictions.items(), key=lambda item: not drawn.is_from(item[1])))
 
-
-def parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annotator:
+def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annotator:
     """Return the annotator that the option describes."""
     if text == FOLDER:
         if returned is None:

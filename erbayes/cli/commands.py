@@ -222,7 +222,11 @@ def compare_command(
         table, said = by_group.table(inputs.level, kind), ""
     if errors.option is not None:
         errors.refuse_scan(inputs)
-        found = errors.run_any(inputs, answer, shared["labels"], design, errors.order(inputs, predictions))
+        shown = dict(predictions)
+        if inputs.returned is not None:  # annotators saw the one that was drawn from, which comes first
+            drawn_from = inputs.returned.folder.drawn
+            shown = dict(sorted(shown.items(), key=lambda item: not drawn_from.is_from(item[1])))
+        found = errors.run_any(inputs, answer, shared["labels"], design, shown)
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         drawn = found.both
     picture.save(drawn, inputs.level)
@@ -246,10 +250,8 @@ def _say_of_comparison(
         raised = eb.alarms(sample, comparison.metrics, levels[levels["prediction"] == name])
         alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
     alarms += map(say, comparison.joint.alarms)
-    if comparison.left_out:
-        message(
-            f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
-        )
+    if left_out := comparison.left_out:
+        message(f"caution: {left_out} labelled records, which not all predictions have, are left out")
     return alarms
 
 
@@ -324,9 +326,8 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
     others = records.columns.drop(sections.COLUMNS)
     names = [*others] if columns == "all" else columns.split(",")
     if missing := [name for name in names if name not in others]:
-        raise DataError(
-            f"{inputs.labels} has no column {head(missing)} for --with-records; it has {head(others, 20)}"
-        )
+        said = f"{inputs.labels} has no column {head(missing)} for --with-records"
+        raise DataError(f"{said}; it has {head(others, 20)}")
     return records[[*sections.COLUMNS, *names]]
 
 

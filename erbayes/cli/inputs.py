@@ -47,7 +47,7 @@ from .predictions import (
     read_ids,
 )
 from .printing import find_cautions, show_cautions
-from .remembered import TABLE, Call, name_columns, words_behind
+from .remembered import TABLE, Call, File, name_columns
 
 missing_option = partial(
     option,
@@ -67,11 +67,10 @@ def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels
     uniform = drawing.design == "uniform-records"
     named = {"design": None if uniform else drawing.design, "entity": entity}
     if options := [name for name, value in named.items() if value is not None] + drawing.given:
-        raise DataError(
-            f"the folder {path} says how its records were drawn: leave out {name_options(options)}"
-        )
+        said = f"the folder {path} says how its records were drawn"
+        raise DataError(f"{said}: leave out {name_options(options)}")
     if (path / TABLE).is_file():
-        raise DataError(f"{path} has pairs, which erbayes pairs and erbayes check read")
+        raise DataError(f"{path} has pairs, which erbayes pairs reads")
     labels = eb.labels.read_labels(path)
     show_cautions(labels)
     if uniform:
@@ -82,12 +81,11 @@ def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels
 
 def note_unresolved(labels: eb.labels.Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
-    if labels is None or not len(labels.unresolved):
-        return
-    lost = labels.lost.map(lambda state: state.value).value_counts()
-    kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
-    draws = len(labels.folder.drawn.table)
-    message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
+    if labels is not None and len(labels.unresolved):
+        lost = labels.lost.map(lambda state: state.value).value_counts()
+        kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
+        draws = len(labels.folder.drawn.table)
+        message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
 def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
@@ -208,7 +206,7 @@ class Inputs:
             for path in predictions:
                 refuse_same_file(("PREDICTION", path), ("LABELS", self.labels))
         for first, second in combinations(predictions, 2):
-            if words_behind(first) == words_behind(second):
+            if File.read(first).in_words() == File.read(second).in_words():
                 refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
         if self.frame is not None and files.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
@@ -257,7 +255,7 @@ class Inputs:
         if self.returned is None or self.drawn_from is None:
             return None
         # what a folder remembers has columns of its own
-        own = getattr(self.drawn_from, "options", None)
+        own = File.read(self.drawn_from).options
         cluster = self.cluster if isinstance(self.cluster, str) and not own else None
         return PredictionFile(self.drawn_from, None, cluster)
 
@@ -284,14 +282,13 @@ class Inputs:
 
     def name_added(self, prediction: eb.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
-        if self.returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
+        returned, fault = self.returned, answer_faults.Fault.UNKNOWN_RECORD
+        if returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
-        if self.returned.labels.index.isin(prediction.records).all():
-            return
-        problems = eb.labels.read_labels(self.returned.folder, prediction).problems
-        unknown = problems[problems["fault"] == answer_faults.Fault.UNKNOWN_RECORD]
-        for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
-            message(f"note: {where}, task {task}: {answer_faults.Fault.UNKNOWN_RECORD.value}: {record!r}")
+        if not returned.labels.index.isin(prediction.records).all():
+            problems = eb.labels.read_labels(returned.folder, prediction).problems
+            for row in problems[problems["fault"] == fault].head(NAMED).itertuples():
+                message(f"note: {row.where}, task {row.task}: {fault.value}: {row.record!r}")
 
     def fitted(self, design: eb.design.contract.Design, shared: dict[str, Any]) -> eb.design.contract.Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
@@ -314,10 +311,9 @@ class Inputs:
         if self.returned is not None:
             index: pd.Index = self.returned.labels.index
             return readings.Near({None: index})
-        table, said = files.read_table(self.labels), name_columns(self.labels)
-        record = said.record or self.reading.record
-        record = record if record in table else None
-        near: readings.Near | None = column_roles.find_keys(table, record)
+        table = files.read_table(self.labels)
+        record = name_columns(self.labels).record or self.reading.record
+        near: readings.Near | None = column_roles.find_keys(table, record if record in table else None)
         return near
 
     def labelled(self, records: pd.Index | None = None) -> tuple[dict[str, Any], str]:
@@ -381,11 +377,9 @@ class One(PredictionOptions, Inputs):
 
     def _sample_clusters(self, returned: eb.labels.Labels) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
-        for name in ("drawn_from", "frame", "looks"):
-            if getattr(self, name) is not None:
-                raise DataError(
-                    f"{self.labels} takes no {name_options([name])}: {returned_answers.JUDGES_ITS_OWN}"
-                )
+        if given := [name for name in ("drawn_from", "frame", "looks") if getattr(self, name) is not None]:
+            said = f"{self.labels} takes no {name_options(given[:1])}"
+            raise DataError(f"{said}: {returned_answers.JUDGES_ITS_OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)
@@ -429,12 +423,10 @@ class Several(Inputs):
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
                 "name several --cluster or --table"
             )
-        again = len({str(path) for path in self.prediction}) < len(self.prediction)
-        files = [f"{stem(p.path)}{words_behind(p.path) if again else ''}" for p in parts]
-        names = [
-            " ".join(compress((file, str(p.table), str(p.cluster)), several))
-            for file, p in zip(files, parts, strict=True)
-        ]
+        again, names = len({str(path) for path in self.prediction}) < len(self.prediction), []
+        for p in parts:
+            file = f"{stem(p.path)}{File.read(p.path).in_words() if again else ''}"
+            names.append(" ".join(compress((file, str(p.table), str(p.cluster)), several)))
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
         return dict(zip(names, parts, strict=True))
@@ -445,9 +437,7 @@ class Several(Inputs):
         if self.returned is None or self.drawn_from is not None:
             return super().origin
         drawn = self.returned.folder.drawn
-        if isinstance(drawn.plan, plans.FREE):
-            return None
-        for part in self.parts().values():
+        for part in () if isinstance(drawn.plan, plans.FREE) else self.parts().values():
             with self.reading.opened(part) as (prediction, _):
                 if drawn.is_from(prediction):
                     return part
@@ -459,11 +449,10 @@ class Several(Inputs):
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
-            of_scan = shared | grouped
             if self.missing is Missing.COMMON:
-                scans = dict(self.reading.scan(parts, of_scan))
+                scans = dict(self.reading.scan(parts, shared | grouped))
             else:
-                scans = {name: self.reading.scan(part, of_scan) for name, part in parts.items()}
+                scans = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
             said = {name: _print_scan(one, parts[name].path, f"{name}: ") for name, one in scans.items()}
             return scans, shared, {"": labels_read} | said
         predictions, read, near = dict[str, Any](), dict[str, str](), self.near

@@ -22,7 +22,6 @@ from ..large import files as large_files
 from ..large import scanning as scanning
 from ..large import sums as large_sums
 from ..metrics import unseen as unseen
-from ..report import page as reports
 from ..report import sections as sections
 from ..units import clustering as frames
 from ..units import columns as column_roles
@@ -47,7 +46,6 @@ __all__ = [
     "pages",
     "pd",
     "readings",
-    "reports",
     "returned_answers",
     "scored_edges",
     "sheets",

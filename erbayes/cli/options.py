@@ -71,12 +71,9 @@ class Explained(TyperCommand):
             for p in needed:
                 p.required = True
         order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        single = [p for p in order if not (p.multiple or getattr(p, "is_flag", False))]
-        if again := [(p, n) for p, n in Counter(single).items() if n > 1]:
-            name, times = again[0][0].opts[0], again[0][1]
-            ctx.fail(
-                f"{name} stands there {times} times: give it once, with commas if it takes several values"
-            )
+        times = Counter(p.opts[0] for p in order if not (p.multiple or getattr(p, "is_flag", False)))
+        if again := [f"{name} stands there {n} times" for name, n in times.items() if n > 1]:
+            ctx.fail(f"{again[0]}: give it once, with commas if it takes several values")
         if rest and not ctx.resilient_parsing:
             one = any(p.name == "prediction" for p in self.get_params(ctx))
             several = f": {self.name} takes one PREDICTION, and erbayes compare several" if one else ""
@@ -123,10 +120,8 @@ def within(place: str) -> Iterator[None]:
     """Name in errors the options and files that they are about, unless their remedy does so already."""
     try:
         yield
-    except NotIdentified:
-        raise
     except DataError as error:
-        if error.remedies or not place:
+        if isinstance(error, NotIdentified) or error.remedies or not place:
             raise
         raise DataError(f"{error.what} ({place})") from error
 
@@ -277,10 +272,9 @@ def _refuse_combinations(command: str, values: Mapping[str, Any], options: Seque
 
 def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> None:
     """Refuse an output before anything is read, if it is a file of other options, or cannot be written."""
-    inputs = [
-        value if isinstance(value, list) else [value] for k, value in values.items() if k not in OUTPUTS
-    ]
-    paths = [path for listed in inputs for path in listed if isinstance(path, Path)]
+    read = [value for name, value in values.items() if name not in OUTPUTS]
+    listed = [path for value in read for path in (value if isinstance(value, list) else [value])]
+    paths = [path for path in listed if isinstance(path, Path)]
     for output in filter(None, map(values.get, OUTPUTS)):
         files.refuse_output(output, paths)
     for one in options:
@@ -314,20 +308,15 @@ def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
         elif not any(name.startswith("--") for name in said.param_decls or ()):
             said.param_decls = (long, *(said.param_decls or ()))
         default = Parameter.empty if one.default is REQUIRED else one.default
-        yield Parameter(
-            parameter.name,
-            Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[parameter.annotation, said],
-        )
+        annotation: Any = Annotated[parameter.annotation, said]
+        yield Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
     """Call a function or class with the values of options, from which classes of options are made first."""
-    arguments = {
-        parameter.name: _call(parameter.annotation, values) if grouped else values[parameter.name]
-        for parameter, grouped in _list_parameters(work)
-    }
+    arguments = dict[str, Any]()
+    for one, grouped in _list_parameters(work):
+        arguments[one.name] = _call(one.annotation, values) if grouped else values[one.name]
     return work(**arguments)
 
 
@@ -423,19 +412,16 @@ def explain(topic: str | None, shell: Any) -> str:
     if topic is None:
         formatter.write_text("Topics: " + ", ".join(TOPICS))
         formatter.write_text("Commands: " + ", ".join(shell.list_commands(context)))
-        return str(formatter.getvalue())
-    if topic in TOPICS:
-        options: dict[tuple[str, ...], Any] = {}
-        for command in shell.commands.values():
-            for option in command.params:
-                if slug(option) == topic:
-                    option.hidden = False
-                    options.setdefault(tuple(option.opts), option)
+    elif topic in TOPICS:
+        options = dict[tuple[str, ...], Any]()
+        for option in (option for command in shell.commands.values() for option in command.params):
+            if slug(option) == topic:
+                options.setdefault(tuple(option.opts), option).hidden = False
         formatter.write_text(TOPICS[topic])
         write_panels(list(options.values()), context, formatter)
-        return str(formatter.getvalue())
-    if topic in shell.commands:
+    elif topic in shell.commands:
         command = shell.commands[topic]
-        inner = typer.Context(command, info_name=topic, parent=context)
-        return f"{command.get_help(inner)}\n"
-    raise DataError(f"no topic {topic!r}; there are {head(list(TOPICS), len(TOPICS))}, and the commands")
+        return f"{command.get_help(typer.Context(command, info_name=topic, parent=context))}\n"
+    else:
+        raise DataError(f"no topic {topic!r}; there are {head(list(TOPICS), len(TOPICS))}, and the commands")
+    return str(formatter.getvalue())

@@ -16,7 +16,6 @@ from .inputs import One
 from .lazily import pd, plans, stopping, unseen
 from .options import command, file_option, flag, message, option, say, saying_alarms
 from .printing import Answer, Printing, blank_missing, count_read
-from .thresholds import check_pairs, has_pairs
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
@@ -125,9 +124,7 @@ def check_command(
     fail while an alarm is a fault. The reason is printed.
 
     You may check after every new label and stop at any time, unless --once is there. Exact bets need draws in
-    --drawn, in the order of drawing. Files and designs are those of erbayes estimate. With --edges, LABELS
-    may be the folder or the answers of erbayes draw --design pairs: --min-precision is then checked --once,
-    at --threshold, by exact bets.
+    --drawn, in the order of drawing. Files and designs are those of erbayes estimate.
 
     Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
     cannot be used.
@@ -136,25 +133,16 @@ def check_command(
     Examples:
       erbayes check to-label --min-precision 0.95 --min-recall 0.8
       erbayes check to-label --once --min b3-recall=0.9
-      erbayes check edges.csv answers.csv --edges --records ids.csv \\
-          --threshold 1.5 --once --min-precision 0.9
     """
     minimum = minima.read()
-    if has_pairs(inputs):
-        if errors.option is not None:
-            raise DataError(f"{errors.option} is about labelled entities, and {inputs.labels} has pairs")
-        if not once:
-            raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
-        check, alarms, about = check_pairs(inputs, minimum)
-    else:
-        sample, read = inputs.sample()
-        rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
-        check = eb.labels.check(sample, minimum, rule)
-        if errors.option is not None:
-            found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
-            message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
-            check = found.both
-        alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
+    sample, read = inputs.sample()
+    rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
+    check = eb.labels.check(sample, minimum, rule)
+    if errors.option is not None:
+        found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
+        message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
+        check = found.both
+    alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
     table = check.table().reset_index()
     printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
     raise typer.Exit(stopping.STATUS[check.verdict])

@@ -91,8 +91,8 @@ class ReadingOptions:
                     Remedy("scan it", "erbayes.large.DatabaseTable(path, table)", "--table NAME"),
                 )
         paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
-        words = [path for path in paths if isinstance(path, File)]
-        links = self.links.edges or any(x.threshold is not None or "edges" in x.options for x in words)
+        said = [File.read(path) for path in paths]
+        links = self.links.edges or any(x.threshold is not None or "edges" in x.options for x in said)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         in_place = by_option or any(path.is_dir() for path in paths)
         if links and in_place:
@@ -152,13 +152,14 @@ class ReadingOptions:
         """Return what the columns of a prediction mean; `near`: what labels say of records."""
         table = self.read_table(part.path)
         links = {name: getattr(self.links, name) for name in ("edges", "score", "threshold")}
-        optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
+        optional = part.optional and (part.cluster not in table or bool(File.read(part.path).said))
         cluster = None if optional else part.cluster
         self.bound.update(["--cluster"] if cluster is not None else [])
         record = self.bind(table.columns)
         named = name_columns(part.path, record=record, cluster=cluster, links=links)
-        if not named.ends and isinstance(part.path, File):  # said of another table of the same matcher
-            hinted = {name: column for name, column in part.path.hints.items() if column in table.columns}
+        if not named.ends:  # said of another table of the same matcher
+            hints = File.read(part.path).hints.items()
+            hinted = {name: column for name, column in hints if column in table.columns}
             named = replace(named, **{n: c for n, c in hinted.items() if getattr(named, n) is None})
         near = readings.Near.all_of(self.listed) or near
         taken = column_roles.read_prediction(table, named, near, what=f"{what} {part.path}")

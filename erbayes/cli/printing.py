@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
@@ -18,7 +17,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
-from .lazily import answer_faults, digits, files, pd, reports
+from .lazily import answer_faults, digits, files, pd
 from .options import PICTURES, flag, message, option, panel, say
 
 WIDTH = 10_000
@@ -31,7 +30,7 @@ PHONE = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 """What keeps a phone from showing a page as wide as a desk's."""
 
 
-Format = Literal["table", "csv", "json", "html"]
+Format = Literal["table", "csv", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,43 +51,17 @@ class Answer:
 
     def render(self, format: Format, width: int) -> str:
         """Return all of it as text; CSV has the table alone, as has JSON if nothing was read."""
-        shown = self.table if self.shown is None else self.shown
-        match format:
-            case "csv":
-                return render_csv(self.table, self.ids)
-            case "json":
-                rows = blank_missing(self.table).to_dict("records")
-                for row in rows:  # JSON has neither NaN nor infinity
-                    row |= {k: None for k, x in row.items() if isinstance(x, float) and not math.isfinite(x)}
-                alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
-                answer = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
-                return json.dumps(answer if self.read else rows, indent=1, ensure_ascii=False) + "\n"
-            case "html":
-                return _render_page(_name_level(digits.shown(shown)), self.sentences, self.alarms)
-            case "table":
-                said = "".join(f"{sentence}\n" for sentence in self.sentences)
-                return f"{f'{said}\n' if said else ''}{render_plain(shown, width, self.spare)}"
-
-
-def _name_level(text: pd.DataFrame) -> pd.DataFrame:
-    """Return the text of a table with the level of intervals in its heads, if all have one."""
-    if "level" not in text or text["level"].nunique() != 1:
-        return text
-    level = f"{100 * float(text['level'].iloc[0]):g} %"
-    return text.drop(columns="level").rename(columns={x: f"{x} {level}" for x in ("lower", "upper")})
-
-
-def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence[Sentence]) -> str:
-    """Return a page in the style of reports."""
-    said = [f'<p class="headline">{escape(sentence)}</p>' for sentence in sentences]
-    graded = [(alarm.grade.value, escape(alarm)) for alarm in alarms]
-    said += [f'<div class="alarms {grade}"><p>{grade}: {text}</p></div>' for grade, text in graded]
-    with pd.option_context("display.max_colwidth", None):
-        rows = table.to_html(index=False, border=0)
-    style = reports.read_part("style.css")
-    head = f'<meta charset="utf-8">{PHONE}<title>erbayes</title>\n<style>\n{style}</style>'
-    body = "\n".join([*said, f'<div class="wide">{rows}</div>'])
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
+        if format == "csv":
+            return render_csv(self.table, self.ids)
+        if format == "table":
+            table = render_plain(self.table if self.shown is None else self.shown, width, self.spare)
+            return "\n".join([*self.sentences, "", table] if self.sentences else [table])
+        rows = blank_missing(self.table).to_dict("records")
+        for row in rows:  # JSON has neither NaN nor infinity
+            row |= {k: None for k, x in row.items() if isinstance(x, float) and not math.isfinite(x)}
+        alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
+        answer = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
+        return json.dumps(answer if self.read else rows, indent=1, ensure_ascii=False) + "\n"
 
 
 def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
@@ -128,7 +101,11 @@ def render_plain(table: pd.DataFrame, width: int = 0, spare: Sequence[str] = SPA
     from rich.table import Table
 
     aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    text = _name_level(digits.shown(table))
+    text = digits.shown(table)
+    if "level" in text and text["level"].nunique() == 1:  # which then stands in the heads of intervals
+        level = f"{100 * float(text['level'].iloc[0]):g} %"
+        named = {x: f"{x} {level}" for x in ("lower", "upper")}
+        text = text.drop(columns="level").rename(columns=named)
     widths = _fit(text, width or WIDTH, spare)
     if left_out := [str(name) for name in text if name not in widths]:
         message(f"note: {width} characters have no room for {', '.join(left_out)}: see --format csv")
@@ -164,7 +141,7 @@ def _fit(text: pd.DataFrame, width: int, spare: Sequence[str]) -> dict[str, int]
 
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
-ENDINGS: tuple[Format, ...] = ("csv", "json", "html")
+ENDINGS: tuple[Format, ...] = ("csv", "json")
 """Endings of files that decide their format; those of other files are .txt or none."""
 
 
@@ -179,23 +156,17 @@ def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
         "agreement": agreement.drop(columns="share").assign(annotators=annotators),
         "faults": faults.rename_axis("fault").reset_index(),
     }
-    long = [
-        table.melt(table.columns[0], var_name="what")
-        .set_axis(["of", "what", "value"], axis=1)
-        .assign(about=name)
-        for name, table in tables.items()
-    ]
-    return pd.concat(long, ignore_index=True)[["about", "of", "what", "value"]]
+    long = {name: table.melt(table.columns[0], var_name="what") for name, table in tables.items()}
+    parts = [table.set_axis(["of", "what", "value"], axis=1) for table in long.values()]
+    return pd.concat(parts, keys=long, names=["about", None]).reset_index("about").reset_index(drop=True)
 
 
 def show_labels(labels: eb.labels.Labels) -> None:
     """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
     records, draws = labels.stars.answers, len(labels.folder.drawn.table)
-    typer.echo(
-        f"{len(records):,} records of {records['entity'].nunique():,} entities, by "
-        f"{draws - len(labels.lost):,} of {draws:,} draws; "
-        f"answers in {', '.join(labels.files) or 'no file'}\n"
-    )
+    counts = f"{len(records):,} records of {records['entity'].nunique():,} entities"
+    by = f"by {draws - len(labels.lost):,} of {draws:,} draws"
+    typer.echo(f"{counts}, {by}; answers in {', '.join(labels.files) or 'no file'}\n")
     answered = [labels.annotators()] if len(records) else []
     typer.echo("\n".join(map(render_plain, [labels.summary(), *answered])))
     if len(labels.unresolved):
@@ -232,7 +203,7 @@ class Formatted:
     """Options of the format of an answer, and of its file if the command writes one."""
 
     format: Format | None = option(
-        "table (the default), csv, json or html; of a file by its ending.", "-f", metavar="FORMAT"
+        "table (the default), csv or json; of a file by its ending.", "-f", metavar="FORMAT"
     )
 
     @property
@@ -304,8 +275,6 @@ class Judging(Printing):
 
 @panel("Output")
 class Picture:
-    """The option of a picture of a result that can be explored."""
-
     picture: Path | None = option(
         "Picture to write; .html shows values under the pointer (extra explore).", ends=[*PICTURES, "html"]
     )

@@ -51,16 +51,15 @@ class File(Path):
     @classmethod
     def parse(cls, text: str) -> File:
         """Return a file or folder that exists, with what the text says of its columns."""
-        file = cls(text)
-        if not file.exists():
-            for start in (i for i, letter in enumerate(text) if letter in ":@"):
-                if start and cls(text[:start]).exists() and SAID.fullmatch(text[start:]):
-                    try:
-                        return cls.of(text[:start], text[start:])
-                    except DataError as error:
-                        raise typer.BadParameter(error.what) from error
-            raise typer.BadParameter(f"Path {text!r} does not exist.")
-        return file
+        if (file := cls(text)).exists():
+            return file
+        for start in (i for i, letter in enumerate(text) if letter in ":@"):
+            if start and cls(text[:start]).exists() and SAID.fullmatch(text[start:]):
+                try:
+                    return cls.of(text[:start], text[start:])
+                except DataError as error:
+                    raise typer.BadParameter(error.what) from error
+        raise typer.BadParameter(f"Path {text!r} does not exist.")
 
     def in_words(self) -> str:
         """Return what is said of the columns, as `of` reads it."""
@@ -77,19 +76,19 @@ class File(Path):
             raise typer.BadParameter(f"File {text!r} is a directory.")
         return file
 
-
-def words_behind(path: Path) -> str:
-    """Return what stands behind a file."""
-    return path.in_words() if isinstance(path, File) else ""
+    @classmethod
+    def read(cls, path: Path) -> File:
+        """Return a path of any class as one of this."""
+        return path if isinstance(path, cls) else cls(path)
 
 
 def said_of(path: Path, most: int) -> tuple[str, ...]:
     """Return the columns that are named behind a file, and refuse more of them, or a threshold."""
-    said, threshold = (path.said, path.threshold) if isinstance(path, File) else ((), None)
-    if len(said) > most or threshold is not None:
+    file = File.read(path)
+    if len(file.said) > most or file.threshold is not None:
         needed = f"{most} column{'s' if most > 1 else ''}" if most else "nothing"
-        raise DataError(f"{path} takes {needed} behind its name, not {words_behind(path)}")
-    return said
+        raise DataError(f"{path} takes {needed} behind its name, not {file.in_words()}")
+    return file.said
 
 
 def read_attributes(
@@ -115,37 +114,34 @@ def name_columns(
     path: Path, *, record: Any = None, cluster: Any = None, links: Mapping[str, Any] | None = None
 ) -> Named:
     """Return what a path, options, and `links` of --edges say of the columns of a prediction."""
-    of_folder = path.options if isinstance(path, File) else {}
-    given = of_folder | {name: value for name, value in (links or {}).items() if value not in (None, False)}
-    record, cluster = record or given.get("record"), cluster or given.get("cluster")
-    said, behind = (path.said, path.threshold) if isinstance(path, File) else ((), None)
+    file = File.read(path)
+    given = file.options | {
+        name: value for name, value in (links or {}).items() if value not in (None, False)
+    }
+    record, cluster, said = record or given.get("record"), cluster or given.get("cluster"), file.said
     if len(said) > 3:
         raise DataError(f"{path} takes three columns behind its name at most, not {head(said, 20)}")
-    options = {"threshold": behind, "cluster": said or None, "score": said if len(said) == 3 else None}
-    for name, value in options.items():
-        if value is not None and (cluster if name == "cluster" else given.get(name)) is not None:
+    named = {"threshold": given.get("threshold"), "cluster": cluster, "score": given.get("score")}
+    behind = {"threshold": file.threshold, "cluster": said or None, "score": said[2:] or None}
+    for name, value in behind.items():
+        if value is not None and named[name] is not None:
             raise DataError(f"{path}: --{name} and what stands behind the file both name it: leave out one")
-    threshold = given.get("threshold") if behind is None else behind
+    threshold = given.get("threshold") if file.threshold is None else file.threshold
     ids = [name.rpartition("+") for name in said]
     sources, columns = tuple(source for source, _, _ in ids if source), [column for _, _, column in ids]
-    if given.get("edges") or len(said) == 3 or behind is not None:
-        if cluster is not None:
-            raise DataError(f"{path} has links, which have no --cluster: leave it out")
-        ends = tuple(columns[:2])
-        if len(ends) == 1:
-            raise DataError(
-                f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT"
-            )
-        score = columns[2] if len(columns) == 3 else given.get("score")
-        if len(columns) == 3 and "=" in columns[2]:
-            score, _, word = columns[2].partition("=")
-            return readings.Named(ends=ends, sources=sources, score=score, word=word, links=True)
-        return readings.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
-    if columns:
-        record, cluster = (columns[0], columns[1]) if len(columns) == 2 else (record, columns[0])
-    return readings.Named(
-        record=record, cluster=cluster, sources=sources, score=given.get("score"), threshold=threshold
-    )
+    if not (given.get("edges") or len(said) == 3 or file.threshold is not None):
+        if columns:
+            record, cluster = (columns[0], columns[1]) if len(columns) == 2 else (record, columns[0])
+        known = {"record": record, "cluster": cluster, "score": given.get("score")}
+        return readings.Named(sources=sources, threshold=threshold, **known)
+    if cluster is not None:
+        raise DataError(f"{path} has links, which have no --cluster: leave it out")
+    if len(columns) == 1:
+        said_both = f"name the columns of both, as in {path}:LEFT,RIGHT"
+        raise DataError(f"{path}: a link has two records: {said_both}")
+    score, _, word = columns[2].partition("=") if len(columns) == 3 else (given.get("score"), "", "")
+    known = {"word": word} if word else {"threshold": threshold}
+    return readings.Named(ends=tuple(columns[:2]), sources=sources, score=score, links=True, **known)
 
 
 NAMES = "record cluster edges score threshold".split()
@@ -162,10 +158,8 @@ COLUMNS = " columns"
 """The end of the name under which a folder stores what was said of the columns of a file."""
 LONGEST = 4000
 """Characters of the longest value of an option, as no path is longer."""
-CALL = "call"
-"""Their name in the facts of a folder."""
-TABLE, PAIRS_CALL = "pairs.csv", "call.json"
-"""The table of a folder of pairs, and what it remembers of the call that drew it."""
+CALL, TABLE, PAIRS_CALL = "call", "pairs.csv", "call.json"
+"""The call that drew a folder among its facts; the table of a folder of pairs, and the file of its call."""
 ARGUMENTS = (("prediction", "labels"), ("edges", "answers"), ("edges", "labels"))
 """The arguments of commands that read a folder, which may be named alone."""
 
@@ -226,17 +220,16 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     given, labels = _find_labels([*listed, values[last]])
     values = values | {last: labels, first: given if several else next(iter(given), labels)}
     call = None if labels is None or not labels.is_dir() else Call.of(labels)
-    if call is None or not call.options:
-        if given:
-            return values
-        if call is not None:
-            raise DataError(f"{labels} does not say what was drawn from: name {first.upper()} before it")
-        raise DataError(
-            f"{last.upper()} are missing: name them after {labels}, or name a folder of erbayes draw; to "
-            f"begin, label a pilot of about 50 draws: erbayes draw {labels} -n 50 --seed 1 "
-            "--output to-label"
-        )
-    return values | _recall_labelled(values, first, given, call)
+    if call is not None and call.options:
+        return values | _recall_labelled(values, first, given, call)
+    if given:
+        return values
+    if call is not None:
+        raise DataError(f"{labels} does not say what was drawn from: name {first.upper()} before it")
+    raise DataError(
+        f"{last.upper()} are missing: name them after {labels}, or name a folder of erbayes draw; to begin, "
+        f"label a pilot of about 50 draws: erbayes draw {labels} -n 50 --seed 1 --output to-label"
+    )
 
 
 def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call: Call) -> dict[str, Any]:
@@ -265,12 +258,12 @@ def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call
             free = isinstance(plan, (*plans.FREE, plans.PredictedClusters))
             recalled |= {} if free else {"drawn_from": origin}
     else:
-        names |= {*READING} if (call.folder / TABLE).is_file() else {"record", "stored"}
+        names |= {"record", "stored"}
         recalled |= _recall_attributes(values, call)
+    if not named and not origin.exists():
+        there = f"{origin}, from which {call.folder} was drawn, is not there"
+        raise DataError(f"{there}: name {first.upper()} before {call.folder}")
     if not named:
-        if not origin.exists():
-            there = f"{origin}, from which {call.folder} was drawn, is not there"
-            raise DataError(f"{there}: name {first.upper()} before {call.folder}")
         recalled[first] = [origin, *given] if several else origin
     for name in names & options.keys() & values.keys():
         if values[name] in (None, False, []):
@@ -295,11 +288,9 @@ def _recall_attributes(values: Mapping[str, Any], call: Call) -> dict[str, Path]
     columns = [name for name in (values.get("by"), values.get("across"), *features) if name]
     if "attributes" not in call.options or values.get("attributes") or not columns:
         return {}
-    path = call.take("attributes")
-    if not path.exists():
-        return {}
-    # of a Parquet file no row is read for this
-    known = [*read_attributes(path, call.options.get("record"), pd.Index([], dtype=str))]
+    path, known = call.take("attributes"), list[str]()
+    if path.exists():  # of a Parquet file no row is read for this
+        known = [*read_attributes(path, call.options.get("record"), pd.Index([], dtype=str))]
     return {"attributes": path} if any(name.partition(":")[0] in known for name in columns) else {}
 
 

@@ -16,7 +16,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
 from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
-from .inputs import One, read_both, read_returned
+from .inputs import read_both, read_returned
 from .lazily import (
     column_roles,
     curves,
@@ -30,7 +30,6 @@ from .lazily import (
     readings,
     returned_answers,
     scored_edges,
-    stopping,
 )
 from .options import (
     argument,
@@ -40,7 +39,6 @@ from .options import (
     flag,
     level_option,
     message,
-    name_options,
     option,
     panel,
     picture_option,
@@ -62,7 +60,7 @@ from .predictions import (
     read_ids,
 )
 from .printing import Answer, Judging, Picture, Printing, count_read, find_cautions, render_csv
-from .remembered import PAIRS_CALL, TABLE, name_columns, read_attributes
+from .remembered import PAIRS_CALL, TABLE, File, name_columns, read_attributes
 
 SHOWN = 20
 """Thresholds of a table that a person reads, at most."""
@@ -106,7 +104,7 @@ class EdgeTable:
             raise DataError(f"{self.edges} is a folder: name a file of edges")
         table = curves.load_edges(self.source, self.score)
         records = read_ids(self.records, self.record)
-        if getattr(self.edges, "threshold", None) is not None:
+        if File.read(self.edges).threshold is not None:
             raise DataError(f"{self.edges} is taken at all thresholds: leave out the one behind its name")
         links = {"edges": True, "score": self.score, "threshold": readings.SWEEP}
         named = name_columns(self.edges, links=links)
@@ -237,7 +235,7 @@ def thresholds_command(
         sentences.insert(0, f"A threshold of {first} has the best estimate of pairwise-f1; {others}.")
         named.append(float(best[0]))
     shown = _spread_out(table, curve, named)
-    if printing.chosen in ("table", "html") and len(shown) < len(curve.thresholds):
+    if printing.chosen == "table" and len(shown) < len(curve.thresholds):
         message(f"note: {len(shown)} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
@@ -269,7 +267,6 @@ def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PAGE, ANNOTATOR = "label-A.html", "A"
-type Alarms = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
@@ -283,16 +280,20 @@ def write_pairs(
     output: Path,
 ) -> None:
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
-    given, table = _read_edges(inputs), output / TABLE
+    links, reading, table = inputs.reading.links, inputs.reading, output / TABLE
+    if not links.edges:
+        raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
+    named: dict[str, Any] = {"edges": inputs.prediction, "record": reading.record, "stored": inputs.stored}
+    given = EdgeTable(records=links.records, score=links.score, **named).given()
     if output.exists() and any(file.name not in (TABLE, PAGE, PAIRS_CALL) for file in output.glob("*")):
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    drawn = eb.pairs.draw_pairs(**given, n=n, seed=seed, threshold=inputs.reading.links.threshold)
+    drawn = eb.pairs.draw_pairs(**given, n=n, seed=seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if attributes is not None:
         records = ids.as_index(tasks["record"].unique())
-        rows = read_attributes(attributes, inputs.reading.record, records)
+        rows = read_attributes(attributes, reading.record, records)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     files.write_text(table, render_csv(drawn))
@@ -303,47 +304,6 @@ def write_pairs(
     files.write_text(output / PAIRS_CALL, json.dumps(call, indent=1))
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
-
-
-def _read_edges(inputs: PredictionOptions) -> dict[str, Any]:
-    """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw_pairs` and others."""
-    links = inputs.reading.links
-    if not links.edges:
-        raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
-    named = {name: getattr(links, name) for name in ("records", "score")}
-    named |= {"edges": inputs.prediction, "record": inputs.reading.record, "stored": inputs.stored}
-    return EdgeTable(**named).given()
-
-
-def has_pairs(inputs: One) -> bool:
-    """Return whether LABELS has answers about pairs, and not the entities of records."""
-    path = inputs.labels
-    if path.is_dir():
-        return (path / TABLE).is_file()
-    return inputs.reading.links.edges and {"band", "same"} <= set(files.read_table(path).columns)
-
-
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Alarms, dict[str, Any]]:
-    """Check the precision of links at a threshold by labelled pairs, with alarms and counts."""
-    named = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
-    named += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
-    if named:
-        raise DataError(f"{inputs.labels} has pairs, which take no {name_options(named[:1])}: leave it out")
-    at = inputs.reading.links.threshold
-    if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
-        raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
-    given = _read_edges(inputs)
-    judged, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
-    (least,) = minimum.values()
-    return judged.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(judged.same)}
-
-
-def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Alarms]:
-    """Return the result of a function of `erbayes.pairs`, and its alarms, which are printed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
-        judged = work(answers=_read_answers(answers), **given)
-    return judged, [say(alarm) for alarm in judged.alarms()]
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -406,8 +366,7 @@ def pairs_command(
     """Judge a matcher by pairs that somebody labelled.
 
     ANSWERS has columns left, right, band and same: y, n, or ? if undecided. Pairs give the precision of links
-    and the recall of candidate pairs at every threshold. They never show what blocking left out. As a gate
-    for precision, erbayes check takes them too.
+    and the recall of candidate pairs at every threshold. They never show what blocking left out.
 
     \b
     Examples:
@@ -418,7 +377,10 @@ def pairs_command(
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     given = table.given()
-    judged, alarms = _judge(work, answers, given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
+        judged = work(answers=_read_answers(answers), **given)
+    alarms = [say(alarm) for alarm in judged.alarms()]
     Picture(picture=asked.picture).save(judged, asked.level)
     read = count_edges(given) | {"pairs": len(judged.same)}
     printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))
