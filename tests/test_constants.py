@@ -17,6 +17,7 @@ PACKAGE = TESTS.parent / "erbayes"
 GUARDED = {
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "assistance.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
+    "assistance.SHOWN": "test_assisted.py::test_the_variance_and_the_skew_by_hand",
     "assistance.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",

@@ -38,6 +38,8 @@ from .second import ChangedShare, Reference, Second
 
 TOO_MUCH = 0.1
 """Unreached share of a second clustering above which an alarm is raised, as it then makes the interval."""
+SHOWN = 2.0
+"""Standard errors within which draws show the errors of a second clustering (benchmarks/assisted.md)."""
 BY_CHANCE = 1e-4
 """Probability that draws differ as much from all by chance, below which an alarm is raised.
 
@@ -149,7 +151,7 @@ class Control:
 
     `reasons` (k,): why one has no control, or ""; `metrics`: the others, None if each is 0/0; `known`: the
     value of each in the population; `error`: effects on errors of `metrics`, if those values are estimated
-    too; `unreached_share`: that of each, if no range of `known` has it.
+    too.
     """
 
     name: str
@@ -158,7 +160,6 @@ class Control:
     known: Callable[[Metric], Reference]
     changed: ChangedShare
     error: Effects | None = None
-    unreached_share: FloatArray | float = 0.0
 
     def spread(self, target: Linearised) -> tuple[list[str], FloatArray, Effects]:
         """Return why metrics have no control, their values, (k,), and effects on their errors, 0 if none."""
@@ -197,15 +198,19 @@ def correct(
     worse = default.moves.there & (np.diagonal(variate.cov) >= np.diagonal(default.cov))
     variate = ControlVariate.of(*given, usable & ~worse, variance)
     assisted = variate.weight > 0
+    shown = SHOWN * np.sqrt(np.diagonal(variance.covariance(effects.residual)))
     shift, between, unreached = np.zeros(len(assisted)), np.zeros((len(assisted), 2)), np.zeros(len(assisted))
     for j in np.flatnonzero(assisted):
         reference, weight = control.known(target.metrics[j]), variate.weight[j]
         # where both clusterings disagree, the second one is right as often as among draws, which λ says
         value = reference.likely(weight)
         shift[j] = weight * (value - mean[j])
-        between[j] = weight * np.abs(np.subtract(reference.range, value))
+        # a value further away than draws show is so by errors of the prediction, or of the second one alone
+        low, high = reference.range
+        low, high = min(low, mean[j] + shown[j]), max(high, mean[j] - shown[j])
+        between[j] = weight * np.array([value - low, high - value])
         unreached[j] = reference.unreached_share
-    fit = _shift_fit(target.fit, variate, shift, between, control.unreached_share)
+    fit = _shift_fit(target.fit, variate, shift, between)
     fit = _take_default(fit, default, ~assisted)
     fit = replace(fit, unseen=replace(fit.unseen, skew=variate.skew, between=between))
     of_both = np.diagonal(default.cov), np.diagonal(fit.cov)
@@ -222,20 +227,17 @@ def correct(
     return estimates, variate.residual
 
 
-def _shift_fit(
-    fit: Estimates, variate: ControlVariate, shift: FloatArray, between: FloatArray, unreached: Any
-) -> Estimates:
+def _shift_fit(fit: Estimates, variate: ControlVariate, shift: FloatArray, between: FloatArray) -> Estimates:
     """Return a fit whose assisted metrics are corrected by `shift`, (k,), `between` (k, 2) both cases."""
     assisted = variate.weight > 0
     # a correction may lead out of the range of a metric
     corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
-    # unreached clusters have the variance of a uniform distribution between both cases
+    # what no draw shows has the variance of a uniform distribution between both cases
     cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
     unseen = replace(
         fit.unseen,
         # the pseudo-draws of the interval fade with the standard error
         reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
-        unreached_share=np.where(assisted, unreached, fit.unseen.unreached_share),
         # `skew` has them
         third=np.where(assisted, 0.0, fit.unseen.third),
     )

@@ -79,7 +79,7 @@ class TwoPhase:
         if pairs is None:
             every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
         target, variance = Linearised.of(careful, metrics), careful.expansion
-        part, error, unreached = None, None, np.zeros(len(target.metrics))
+        part, error = None, None
         known = dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(every, target.metrics)
@@ -92,13 +92,12 @@ class TwoPhase:
             error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
             target, variance = replace(target, effects=own), phases.variance
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
-            unreached = entire.fit.unseen.unreached_share
         changed, reasons = _count_changes(self.cheap, position), [""] * len(target.metrics)
 
         def find_known(metric: Metric) -> Reference:
             return Reference(np.full(2, known[metric]), 0.0)
 
-        control = Control("cheap", reasons, part, find_known, changed, error, unreached)
+        control = Control("cheap", reasons, part, find_known, changed, error)
         return correct(target, control, variance, ClosedForm()(sample, metrics))[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
