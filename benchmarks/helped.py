@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from common import as_markdown
+from figures import stamp
 from good_matchers import SETS, Pair, entities_of, heavy, names, near_perfect, ordinary, spoil, twins
 
 import erbayes as eb
@@ -112,6 +113,7 @@ def main() -> None:
     by = cells.assign(lowest=cells["coverage"]).groupby(["set", "drawn"], sort=False)
     together = by.agg({"default": "mean", "coverage": "mean", "lowest": "min", "score": "mean"})
     print(as_markdown(together.reset_index()))
+    stamp("assisted", "seed 5")
 
 
 if __name__ == "__main__":
