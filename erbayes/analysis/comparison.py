@@ -90,8 +90,6 @@ def estimate(
         The records from which the sample was drawn, if the prediction has others too.
     rng : Generator, int or None
         A seed makes the results of engines that draw random numbers repeatable.
-    **unknown
-        There are no others: a result takes the level of its intervals, as in `found.table(level=0.9)`.
 
     Returns
     -------

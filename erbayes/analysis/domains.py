@@ -75,17 +75,9 @@ class ByDomain(Pictured):
         return self.settings.metrics
 
     @property
-    def variable(self) -> str:
-        """Return the name of the variable."""
-        return self.settings.variable
-
-    @property
     def names(self) -> list[str]:
         """Return the text of each domain."""
         return [name_place(d) for d in self.domains]
-
-    def _locate_estimates(self, metric: int) -> list[int]:
-        return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
     def result(self, metric: Metric | str) -> Estimates:
         """Return one metric of all domains, jointly, named by domain."""
@@ -93,7 +85,8 @@ class ByDomain(Pictured):
         wanted = metric if isinstance(metric, str) else metric.name
         if wanted not in names:
             raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
-        return replace(self.joint.part(self._locate_estimates(names.index(wanted))), names=tuple(self.names))
+        part = self.joint.part(range(names.index(wanted), len(self.joint.names), len(names)))
+        return replace(part, names=tuple(self.names))
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
@@ -108,8 +101,8 @@ class ByDomain(Pictured):
         }
         effective = self.effective.ravel()
         few = self.settings.list_reasons(self.sample, effective)
-        families = [self._locate_estimates(j) for j in range(len(self.metrics))] if simultaneous else []
-        return tidy(intervals_table(rows, self.joint, level, kind, few, families, effective))
+        every = len(self.metrics) * simultaneous
+        return tidy(intervals_table(rows, self.joint, level, kind, few, every, effective))
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
@@ -117,7 +110,7 @@ class ByDomain(Pictured):
         """Return the differences of every two domains, by metric, for the parameters of `table`."""
         pairs = list(combinations(range(len(self.domains)), 2))
         if not pairs:
-            raise DataError(f"differences need two domains or more; {self.variable!r} has one value")
+            raise DataError(f"differences need two domains or more; {self.settings.variable!r} has one value")
         names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
         return self._subtract_domains(pairs, names, level, kind, simultaneous)
 
@@ -134,9 +127,8 @@ class ByDomain(Pictured):
         for j, metric in enumerate(self.metrics):
             few = self.settings.list_reasons(self.sample, self.effective[np.array(pairs), j].min(axis=1))
             fit = self.result(metric).contrast(one[second] - one[first], names)
-            rows = {"difference": names, "metric": [metric.name] * len(names)}
-            families = [range(len(pairs))] * simultaneous
-            tables.append(intervals_table(rows, fit, level, kind, few, families))
+            rows = {"difference": names, "metric": metric.name}
+            tables.append(intervals_table(rows, fit, level, kind, few, int(simultaneous)))
         return tidy(pd.concat(tables))
 
     def against_rest(
@@ -172,7 +164,7 @@ class ByDomain(Pictured):
     def alarms(self) -> list[Sentence]:
         """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
         sentences = warn_undecided(self.sample)
-        if not self._single or self.sample.units.grouping(self.variable).predicted is None:
+        if not self._single or self.sample.units.grouping(self.settings.variable).predicted is None:
             return sentences
         table = self.balance()
         table = table[table["df"] + 1 >= self.settings.fewest]
@@ -313,10 +305,8 @@ def by_pair(
     need_sample(sample)
     sample, grouping = grouped(sample, groups, Of.RECORDS, prediction)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
-    settings = Settings(
-        resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, find_engine(engine), rng
-    )
-    return _estimate_domains(sample, pairs, settings)
+    given = resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, find_engine(engine), rng
+    return _estimate_domains(sample, pairs, Settings(*given))
 
 
 def grouped(sample: Sample, groups: Any, of: Of | str, prediction: Any) -> tuple[Sample, Grouping]:
@@ -429,14 +419,9 @@ class ComparedByDomain(Pictured):
             for at, metric in enumerate(self.metrics):
                 fewer = np.minimum(self.effective[i, :, at], self.effective[j, :, at])
                 few = self.settings.list_reasons(self.samples[0], fewer)
-                rows = {
-                    "difference": [f"{second} - {first}"] * len(names),
-                    "domain": names,
-                    "metric": [metric.name] * len(names),
-                }
-                families = [range(len(few))] * simultaneous
+                rows = {"difference": f"{second} - {first}", "domain": names, "metric": metric.name}
                 fit = moved.part(range(at, len(repeated), k))
-                tables.append(intervals_table(rows, fit, level, kind, few, families, fewer))
+                tables.append(intervals_table(rows, fit, level, kind, few, int(simultaneous), fewer))
         return tidy(pd.concat(tables))
 
 

@@ -8,10 +8,11 @@ number of draws.
     S² = Σa Σd²/a - (Σd)²
 
 S² is the variance of one draw, and n times the variance of a total that n draws with unequal probabilities
-estimate. Sums run over all units. d = J y is the linearised effect of a unit on a metric. Units are drawn
-with probabilities p ∝ a: a = 1 if entities are drawn uniformly, and a = size if records are. Other designs
-have another function of size, or of the sizes of predicted clusters. Source: Hansen and Hurwitz (1943);
-Cochran (1977), theorem 9A.1.
+estimate (Hansen and Hurwitz 1943; Cochran 1977, theorem 9A.1). Sums run over all units. d = J y is the
+linearised effect of a unit on a metric. Units are drawn with probabilities p ∝ a: a = 1 if entities are drawn
+uniformly, a = size if records are, and other designs have another function of size, or of the sizes of
+predicted clusters. Each sum is a total, which a pilot of *any* design estimates: one pilot forecasts every
+design. A population whose truth is known is its own census.
 
 A pilot estimates the width w with an error, and so the number of draws n. The bounds n_low and n_high are the
 numbers at which w has the required value t of its standard errors away:
@@ -19,12 +20,9 @@ numbers at which w has the required value t of its standard errors away:
     log w(n) ± t √(g' C g)
 
 C is the linearised covariance, under the pilot's design, of the estimate, log S² and the log of the effective
-number of draws. g is the gradient of log w(n) by these three. t is the quantile of the pilot's degrees of
+number of draws, g the gradient of log w(n) by these three, and t the quantile of the pilot's degrees of
 freedom. Ends of the scale (`extremes`) are held fixed. For n_high the pilot also has the pseudo-draws of
-`BetaGamma`. A pilot that missed the heavy errors has both a small S² and a small C.
-
-Each sum of S² is a total, which a pilot of *any* design estimates: one pilot forecasts every design. A
-population whose truth is known is its own census.
+`BetaGamma`, since one that missed the heavy errors has both a small S² and a small C.
 """
 
 from __future__ import annotations

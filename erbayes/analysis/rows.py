@@ -231,20 +231,20 @@ def intervals_table(
     level: float,
     kind: Kind | None,
     few: Sequence[str],
-    families: Sequence[Sequence[int]] = (),
+    simultaneous: int = 0,
     n_eff: FloatArray | None = None,
     before: str = "lower",
 ) -> pd.DataFrame:
     """Return the table of a result after columns `rows`, without intervals of rows that are `few`.
 
-    Intervals of a family are simultaneous. `n_eff`: the effective draws of each row, if they are shown, and
-    `before` which column.
+    `simultaneous`: 0, or k if intervals of every k-th row are so; `n_eff`: the effective draws of each row,
+    if they are shown, and `before` which column.
     """
     table = fit.table(level, kind).reset_index(drop=True)
     refused = np.array([bool(why) for why in few], dtype=bool)
     bounds = table[["lower", "upper"]].to_numpy(copy=True)
-    for family in families:
-        if at := [i for i in family if not refused[i]]:
+    for first in range(simultaneous):
+        if at := [i for i in range(first, len(refused), simultaneous) if not refused[i]]:
             part = fit.part(at)
             bounds[at] = part.interval(simultaneous_level(part, level), kind)
     bounds[refused] = np.nan
@@ -256,7 +256,7 @@ def intervals_table(
     table["reason"] = [why or reason for why, reason in zip(few, reasons, strict=True)]
     if n_eff is not None:
         table.insert(list(table.columns).index(before), "n_eff", n_eff)
-    return pd.concat([pd.DataFrame(rows), table], axis=1)
+    return pd.concat([pd.DataFrame(rows, table.index), table], axis=1)
 
 
 def refuse_many(what: str, number: int, metrics: int, instead: str) -> None:

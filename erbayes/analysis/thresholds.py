@@ -128,11 +128,11 @@ class Curve(Pictured):
         thresholds in between as well. The band of precision covers the listed thresholds only.
         """
         check_level(level)
-        every, tables = [range(len(self.samples))], []
+        tables = []
         for place in range(len(self.metrics)) if metric is None else [self._locate(metric)]:
             fit, few, n_eff = self._take(place), self._few(place), self.effective[:, place]
             rows = {"metric": fit.names, "threshold": self.thresholds}
-            tables.append(intervals_table(rows, fit, level, kind, few, every, n_eff, before="level"))
+            tables.append(intervals_table(rows, fit, level, kind, few, 1, n_eff, before="level"))
         return tidy(pd.concat(tables))
 
     def best(self, metric: Metric | str = pairwise_f1, level: float = 0.95) -> pd.DataFrame:

@@ -150,11 +150,11 @@ def tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind], exp
     picture = _make_picture(
         lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
-        f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
+        f"Estimates and intervals of {', '.join(names)} by {domains.settings.variable}",
         plots.explore(table) if explore else None,
     )
     return {
-        "variable": domains.variable,
+        "variable": domains.settings.variable,
         "refusals": [f"{row.domain}, {row.metric}: {row.reason}." for row in refused.itertuples()],
         "alarms": group_alarms(domains.alarms()),
         "columns": [*names, "effective draws"],
