@@ -393,19 +393,3 @@ def test_whoever_was_right_judges_the_other():
         labels, of_first=True
     )
     assert right.removed.a == right.missed.a == right.kept.a == right.added.cases == 0.5
-
-
-def test_labels_made_in_two_ways_are_compared_by_paired_samples():
-    """As docs/labelling-error.md does, for labels made from predicted clusters and from scratch."""
-    prediction = {i: i // 2 for i in range(40)}
-    truth = {i: i // 4 for i in range(40)}
-    # every other entity lost its second piece
-    anchored = {i: c for i, c in truth.items() if i % 4 < 2 or c % 2}
-    shuffled = dict(sorted(truth.items(), key=lambda x: -x[0]))
-    for scratch in (truth, shuffled):
-        draws = eb.UniformRecords(sorted(set(truth.values())))
-        samples = [eb.Sample(eb.measure(prediction, labels), draws) for labels in (anchored, scratch)]
-        both = Taylor().paired(samples, [P, R])
-        found = both.contrast(np.hstack([-np.eye(2), np.eye(2)]), both.names[:2])
-        assert found.mean[0] == pytest.approx(0) and found.mean[1] < -0.1
-        assert found.sd[1] > 0

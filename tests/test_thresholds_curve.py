@@ -13,7 +13,7 @@ from scipy.stats import beta, norm
 
 import erbayes as eb
 from erbayes._internal.names import find_thresholds
-from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, find_memory, load_edges
+from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, load_edges
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.large import DatabaseTable, Dialect, RunSQL
 from erbayes.large.duckdb import DuckTable
@@ -304,9 +304,6 @@ def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_
 def test_bad_certificates_are_refused(arguments, said):
     with pytest.raises(eb.DataError, match=said):
         curve_of().certified(*arguments)
-
-
-def test_certificates_are_of_shares():
     with pytest.raises(eb.DataError, match="certificates are of shares, and mean-cluster-size is none"):
         curve_of(metrics="mean-cluster-size").certified("mean-cluster-size", 0.5)
 
@@ -428,9 +425,6 @@ def test_any_engine_that_can_compare(engine):
     np.testing.assert_allclose(curve.joint.estimate, joint.estimate, rtol=1e-12)
     assert len(curve.best("pairwise-f1")) >= 1
     assert curve.certified("b3-precision", 0.5).threshold is not None
-
-
-def test_an_engine_that_cannot_compare_is_refused():
     with pytest.raises(eb.DataError, match="no method `paired`"):
         curve_of(engine=lambda sample, metrics, rng=None: None)
 
@@ -475,10 +469,6 @@ def test_edges_beyond_memory_are_refused_with_the_number_that_fits(tmp_path, mon
     said = f"{len(EDGES):,} edges take .* enough for {120 * len(EDGES) // 250}: leave out the lowest scores"
     with pytest.raises(eb.DataError, match=said):
         load_edges(tmp_path / "e.parquet", None)
-
-
-def test_the_memory_of_this_machine_is_known():
-    assert 2**28 < find_memory() < 2**50
 
 
 def test_edges_and_labels_are_not_changed():
