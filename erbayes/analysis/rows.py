@@ -35,17 +35,14 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     A metric that counts something needs the number N of records of the domain. If that is not known, it is
     estimated as N r_g/r, with r_g and r the estimated records of the domain and of all.
 
+    Its sample must have units that are grouped by the variable (see `Units.grouped`).
+
     Parameters
     ----------
     domain : Domain, or several of them
         Several are groups whose links with each other are judged, from metrics of links alone.
     known : bool
         True if totals of the domain are known, as `Units.grouped` with a prediction makes them.
-
-    Returns
-    -------
-    Metric
-        Its sample must have units that are grouped by the variable (see `Units.grouped`).
 
     Raises
     ------

@@ -18,7 +18,7 @@ from .._internal.errors import Grade, Sentence, warn_of
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.named import EngineLike, find_engine
-from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
+from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.estimates import Estimates
 from ..metrics.tables import Pictured
@@ -132,13 +132,7 @@ def stages(
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]
     units, *looser = compared.units(labels, levels)
-    columns = _count_stages(table, linked, labels, units, (looser or [units])[0])
-    parts: list[tuple[str, Column]] = [(name, TRUE_LINKS) for name in FOUND]
-    parts += [(FALSE[0], columns["edges"]), (FALSE[1], columns["closure"])]
-    metrics = [
-        Metric(name, (columns[name], whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
-        for name, whole in parts
-    ]
+    metrics = _make_metrics(table, linked, labels, units, (looser or [units])[0])
     sample = Sample(units, design)
     least = float(table.score.min()) if candidates is None else None
     return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample, least)
@@ -170,26 +164,25 @@ def _find_alarms(edges: Edges, linked: BoolArray, labels: Clustering, compared: 
     return alarms + [Sentence(one_edge, Grade.CAUTION)] * bool(once)
 
 
-def _count_stages(
+def _make_metrics(
     edges: Edges, linked: BoolArray, labels: Clustering, units: Units, looser: Units
-) -> dict[str, Column]:
-    """Return columns of each labelled entity: its links by stage, and the links of its records."""
+) -> list[Metric]:
+    """Return the shares of `FOUND` and `FALSE`, of links of each labelled entity and of its records."""
     entity = np.full(len(edges.records), -1)
     entity[edges.watch(labels)] = labels.codes
     true, ends = _count_edges(edges, linked, entity, len(labels.clusters))
     T, TP, P = (units.column(c) for c in (TRUE_LINKS, COMMON_LINKS, PREDICTED_LINKS))
     within = looser.column(COMMON_LINKS)
-    counted = {
-        FOUND[0]: true,
-        FOUND[1]: TP - true,
-        FOUND[2]: within - TP,
-        FOUND[3]: T - within,
-        "edges": ends,
-        FALSE[0]: ends - true,
-        "closure": P - ends,
-        FALSE[1]: (P - TP) - (ends - true),
-    }
-    return {name: OfUnits(name, pd.Series(y, units.ids)) for name, y in counted.items()}
+
+    def count(name: str, values: FloatArray) -> OfUnits:
+        return OfUnits(name, pd.Series(values, units.ids))
+
+    counted = (true, TP - true, within - TP, T - within, ends - true, (P - TP) - (ends - true))
+    of = [TRUE_LINKS] * len(FOUND) + [count("edges", ends), count("closure", P - ends)]
+    return [
+        Metric(name, (count(name, y), whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
+        for name, y, whole in zip((*FOUND, *FALSE), counted, of, strict=True)
+    ]
 
 
 def _count_edges(
