@@ -1,6 +1,5 @@
 """Labelled pairs: drawing, estimates and limits, against enumeration, loops and solvers that share no code with them."""
 
-import re
 import warnings
 from fractions import Fraction
 from itertools import combinations, product
@@ -15,7 +14,6 @@ from scipy.stats import binomtest, hypergeom
 
 import erbayes as eb
 from erbayes.analysis.pair_strata import PairStrata, estimate_precision, estimate_recall
-from erbayes.engine.bounded_means import betting_in_strata
 
 EIGHT = pd.DataFrame({"l": list("abdcfa"), "r": list("bcedgc"), "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0]})
 ALL = list("abcdefgh")
@@ -362,33 +360,6 @@ class TestEstimates:
         assert alarm.grade.value == grade
         assert ("quote the range from worst to best" in alarm) is (grade == "fault")
 
-    @pytest.mark.parametrize("bands", [[0], [300, 0]])
-    def test_a_check_never_holds_by_answers_that_were_left_out(self, bands):
-        drawn, said = draw_many(200, bands), set()
-
-        def check(same, least):
-            return judge_many(drawn, same).check(0, least)
-
-        for unknown, least in product((0, 30, 60), (0.5, 0.6, 0.8, 0.85, 0.9, 0.995)):
-            same = np.where(np.arange(200) % 25, "y", "n").astype(object)
-            same[1 : 2 * unknown + 1 : 2] = "?"
-            found = check(same, least)
-            wrong, right = (check(np.where(same == "?", word, same), least) for word in "ny")
-            assert found.interval[0].tolist() == [wrong.interval[0, 0], right.interval[0, 1]]
-            decided = {"holds": wrong, "fails": right}.get(found.verdict.value)
-            assert decided is None or decided.verdict is found.verdict
-            decisive = found.verdict.value == "open" and right.verdict.value == "holds"
-            told = re.match(r"(\d+) undecided pairs decide: it holds if (\d+) of them", found.reasons[0])
-            assert (told is not None) is decisive
-            if told is not None and bands == [0]:  # where each pair weighs the same
-                assert int(told[1]) == unknown
-                for number, verdict in ((int(told[2]), "holds"), (int(told[2]) - 1, "open")):
-                    some = same.copy()
-                    some[np.flatnonzero(same == "?")[:number]] = "y"
-                    assert check(np.where(some == "?", "n", some), least).verdict.value == verdict
-            said.add((found.verdict.value, decisive))
-        assert said >= {("holds", False), ("open", True), ("fails", False)}
-
     @pytest.mark.parametrize(("false", "doubted"), [(0, False), (1, True), (7, True), (8, False)])
     def test_few_right_answers_that_stand_for_most_right_pairs_raise_an_alarm(self, false, doubted):
         drawn = draw_many(60, [450, 0])
@@ -504,8 +475,7 @@ class TestNames:
         assert abs(true - want[0]) > 0.01
         others = (of_edges, ("link", "precision", "recall", "candidate"))
         for found, wrong in ((pairs, ("scored", "edge", "all links")), others):
-            check = found.check(6, 0.4)
-            said = f"{found!r} {found._repr_html_()} {check.sentences()} {check!r}"
+            said = f"{found!r} {found._repr_html_()}"
             assert not [word for word in wrong if word in said]
 
     def test_labels_by_bands_of_edges_are_no_pairs_by_height(self):
@@ -519,54 +489,3 @@ class TestNames:
         drawn = answered(eb.pairs.draw_pairs(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
         with pytest.raises(eb.DataError, match="no candidates"):
             eb.pairs.scored_edges(EIGHT, drawn, records=ALL)
-
-
-class TestChecks:
-    def test_bets_are_those_of_a_plain_loop(self):
-        right, shares = np.array([1, 1, 0, 1, 1, 1, 0, 1]), np.array([3.0] * 3 + [1.0] * 5)
-        u, alpha, least = shares / 3, 0.1, 0.7
-        bet = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * sum(u**2)))
-
-        def wealth(p, x):
-            total = 1.0
-            for a, b in zip(x, u, strict=True):
-                total *= 1 + min(bet, 0.75 / p) * b * (a - p)
-            return total - 2 / alpha
-
-        many = np.tile(right, 40), np.tile(shares, 40)
-        u = many[1] / 3  # `wealth` uses these
-        bet = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * sum(u**2)))
-        lower, upper = betting_in_strata(*many, least, 1 - alpha)
-        assert 0.5 < lower < 0.75 < upper < 0.95
-        assert abs(wealth(lower, many[0])) < 1e-6 and abs(wealth(1 - upper, 1 - many[0])) < 1e-6
-
-    @pytest.mark.parametrize("right", [(0, 0), (3, 1), (4, 4), (2, 5), (1, 2), (4, 6)])
-    def test_wealth_is_one_on_average_or_less_over_all_samples(self, right):
-        """Strata of 4 and 6 pairs, of which 2 and 3 are drawn without replacement, with any bet."""
-        M, n = (4, 6), (2, 3)
-        strata = [[1.0] * y + [0.0] * (m - y) for m, y in zip(M, right, strict=True)]
-        p = sum(right) / 10
-        u = [m / k for m, k in zip(M, n, strict=True)]
-        u = [x / max(u) for x in u]
-        for bet, side in product((0.1, 0.7, 0.75 / max(p, 0.1)), (1, -1)):
-            if side == -1:
-                bet = min(bet, 0.75 / max(1 - p, 0.1))
-            one, two = (
-                [np.prod([1 + side * bet * v * (x - p) for x in some]) for some in combinations(values, k)]
-                for v, values, k in zip(u, strata, n, strict=True)
-            )
-            assert np.mean(one) * np.mean(two) <= 1 + 1e-12
-
-    def test_verdicts(self):
-        drawn = draw_many(300, 4, threshold=300.0)
-        found = judge_many(drawn, np.arange(len(drawn)) % 10 > 0)
-        verdicts = {least: found.check(300, least) for least in (0.5, 0.9, 0.995)}
-        assert [v.verdict.value for v in verdicts.values()] == ["holds", "open", "fails"]
-        assert "precision of links is open: it lies between" in verdicts[0.9].sentences()[0]
-        assert "labelled pairs do not decide" in verdicts[0.9].sentences()[0]
-        above = drawn[drawn.band >= 300]
-        weight = above.pairs / above.groupby("band").pairs.transform("size")
-        right = (above.index % 10 > 0).astype(int)
-        assert_allclose(verdicts[0.9].interval[0], betting_in_strata(right, weight.to_numpy(), 0.9))
-        with pytest.raises(eb.DataError, match="lie between 0 and 1"):
-            found.check(300, 1)

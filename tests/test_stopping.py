@@ -19,7 +19,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Betting, BoundedMeans, betting
-from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
+from erbayes.engine.bounded_means import draws_of, with_draws
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Rule, check, draw, stopping
 from erbayes.labels.stopping import Verdict
 from erbayes.labels.stopping import _judge_bounds as judge_bounds
@@ -173,15 +173,6 @@ def test_no_interval_leaves_out_the_mean_of_its_draws_or_the_estimate(kind):
         found = with_draws(fit(mean, 0.05, 60.0), mixed, np.ones((60, 1)))
         assert_array_equal(found.interval(0.95, kind)[0], ends)
     assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
-
-
-def test_bets_in_strata_do_not_cross():
-    """At each p, one of both gamblers has lost, so that no value is refuted by both."""
-    rng = np.random.default_rng(6)
-    for _ in range(200):
-        right, shares = rng.random(50) < rng.random(), rng.random(50)
-        low, high = betting_in_strata(right, shares, 0.9, 0.8)
-        assert low - 1e-12 <= shares @ right / shares.sum() <= high + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ Techniques, chapter 6 (linearised standard errors).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -32,7 +32,6 @@ from scipy.special import betaln
 
 from .._internal.arrays import NO, UNSURE, YES, BoolArray, FloatArray, IntArray, need_table, refuse_names
 from .._internal.errors import DataError, head
-from ..engine.bounded_means import betting_in_strata
 from ..units.edges import Edges
 from ..units.ids import ids, look_up
 
@@ -152,34 +151,6 @@ def estimate_recall(strata: PairStrata, level: float) -> Estimate:
 
 def _root(A: float, B: float, a: float, b: float) -> float:
     return float(np.sqrt(max((A * B) ** 2 - (A**2 - a**2) * (B**2 - b**2), 0.0)))
-
-
-def bet(strata: PairStrata, right: FloatArray | float, least: float, level: float) -> FloatArray:
-    """Return exact ends of the share above the threshold, (2,), if a share of undecided pairs is right."""
-    above, strata = strata.above, strata.decide(right, right)
-    n, y = (np.rint(x[above]).astype(np.int64) for x in (strata.labelled, strata.right))
-    answers = np.concatenate([np.arange(k) < of for k, of in zip(n, y, strict=True)])
-    return betting_in_strata(answers, np.repeat(strata.pairs[above] / n, n), least, level)
-
-
-def explain_open(strata: PairStrata, least: float, level: float) -> str:
-    """Return why a check is open: for want of answers, or of decisions, of which some would do."""
-    unknown = np.where(strata.above, strata.undecided, 0.0)
-    if not unknown.any() or bet(strata, 1.0, least, level)[0] < least:
-        return f"{strata.labelled[strata.above].sum():,.0f} labelled pairs do not decide"
-    # those of the largest bands are decided last, so that as many always are enough
-    weight = strata.pairs / (strata.labelled + strata.undecided)
-    order = np.argsort(weight, kind="stable")
-
-    def holds(number: int) -> bool:
-        before = unknown[order].cumsum() - unknown[order]
-        right = np.empty(len(order))
-        right[order] = np.clip(number - before, 0, unknown[order]) / np.maximum(unknown[order], 1)
-        return bool(bet(strata, right, least, level)[0] >= least)
-
-    total = int(unknown.sum())
-    needed = bisect_left(range(total), True, key=holds)
-    return f"{total:,} undecided pairs decide: it holds if {needed:,} of them are right"
 
 
 def explain_strata(strata: PairStrata, recall: bool) -> str:

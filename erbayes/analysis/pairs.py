@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -21,10 +21,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
-from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, number, warn_of, whole
-from ..labels.stopping import Check, Verdict
+from .._internal.errors import DataError, Grade, Remedy, Sentence, warn_of, whole
 from ..metrics.columns import PREDICTED_LINKS
-from ..metrics.definitions import pairwise_precision
 from ..metrics.intervals import check_level
 from ..metrics.tables import Pictured, reason_column, say_undecided
 from ..units.edges import Edges, ThresholdClusters, sweep
@@ -35,10 +33,8 @@ from .pair_strata import (
     NONE,
     Estimate,
     PairStrata,
-    bet,
     estimate_precision,
     estimate_recall,
-    explain_open,
     explain_strata,
     make_keys,
     read_pairs,
@@ -111,33 +107,6 @@ class _Judged(Pictured):
         table = pd.DataFrame(counts).astype(np.int64)
         table.insert(0, "band", self.floors)
         return table.assign(share=strata.share, lower=lower, upper=upper)
-
-    def check(self, threshold: float, least: float, level: float = 0.95) -> Check:
-        """Check whether the share of right pairs above a threshold reaches a minimum, by exact bets.
-
-        The minimum `least` and the number of pairs are chosen before pairs are labelled. The interval then
-        covers the share with probability `level`, from the lower end if all undecided pairs are wrong to the
-        upper end if all are right. NotIdentified if too few pairs are labelled.
-        """
-        least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
-        check_level(level)
-        ((_, strata),) = self._split([threshold])
-        if missing := explain_strata(strata, recall=False):
-            raise NotIdentified(f"{self.names[0]} at {threshold:g}: {missing}")
-        ends = np.array([bet(strata, right, least, level)[end] for end, right in enumerate((0.0, 1.0))])
-        verdict = Verdict.HOLDS if ends[0] >= least else Verdict.FAILS if ends[1] < least else Verdict.OPEN
-        reason = explain_open(strata, least, level) if verdict is Verdict.OPEN else ""
-        return Check(
-            metrics=(replace(pairwise_precision, name=self.names[0]),),
-            minimum=np.array([least]),
-            estimate=np.array([estimate_precision(strata, level).value]),
-            interval=ends[None],
-            level=level,
-            kinds=("betting",),
-            verdicts=(verdict,),
-            further=(None if reason else 0,),
-            reasons=(reason,),
-        )
 
     def alarms(self) -> list[Sentence]:
         """Return sentences about answers that are undecided, that contradict others, or that weigh much."""
@@ -273,7 +242,7 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Returns
     -------
     LabelledPairs
-        `.table(thresholds=[...])`, `.bands()` and `.check(threshold, least)`.
+        `.table(thresholds=[...])` and `.bands()`.
 
     Warns
     -----

@@ -64,10 +64,8 @@ def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, anytime: bool) -> 
     return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace)))
 
 
-def _find_lowest(
-    x: FloatArray, u: FloatArray, alpha: float, bets: FloatArray, ever: bool = True
-) -> FloatArray:
-    """Return the least p at which the gambler's wealth has stayed below 2/α, or ends below it, (...)."""
+def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, bets: FloatArray) -> FloatArray:
+    """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
@@ -76,7 +74,7 @@ def _find_lowest(
         # the logarithm of the wealth after each draw, (..., n)
         wealth = np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
         # wealth that was ever large enough refutes p, whatever became of it later (Ville's inequality)
-        refuted = (wealth.max(axis=-1) if ever else wealth[..., -1]) >= np.log(2 / alpha)
+        refuted = wealth.max(axis=-1) >= np.log(2 / alpha)
         low, high = np.where(refuted, p, low), np.where(refuted, high, p)
     return low
 
@@ -128,23 +126,6 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
     lower, upper = (_find_lowest(y, u, alpha, _compute_bets(y, u, alpha, anytime)) for y in (x, 1 - x))
     return np.stack([lower, 1 - upper], axis=-1)
-
-
-def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level: float = 0.95) -> FloatArray:
-    """Return the exact interval of a share, (2,), from draws of fixed numbers in strata.
-
-    `right` (n,): 1 or 0 for each draw; `shares` (n,): the weight of its stratum over the number of its draws,
-    in any unit; `least`: the share p₀ at which bets are best, chosen before the draws.
-    """
-    # the wealth after all draws is 1 on average or less: draws without replacement are negatively associated,
-    # so that the mean of the product is at most Π_b (1 + λ u_b (μ_b - p))^n_b (Joag-Dev and Proschan 1983),
-    # and a geometric mean is at most the arithmetic one, while Σ n_b u_b (μ_b - p) = 0
-    x, u, alpha = right.astype(float), shares / shares.max(), 1 - level
-    bets = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * (u @ u)))
-    # only the last wealth counts, since the order of draws in strata is not that of independent draws
-    lower, upper = (_find_lowest(y, u, alpha, bets, ever=False) for y in (x, 1 - x))
-    # constant bets never cross: at each p, Σ u (x - p) is against one of the gamblers
-    return np.array([lower, 1 - upper])
 
 
 def with_draws(fit: Estimates, values: FloatArray, shares: FloatArray) -> Estimates:
