@@ -20,7 +20,7 @@ from erbayes import metrics as m
 from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor, diagnostics
-from erbayes.metrics import sentences
+from erbayes.metrics import tables as sentences
 from erbayes.metrics.statistics import Statistic
 from erbayes.report import report
 from erbayes.report import sections as module

@@ -141,9 +141,8 @@ def estimate(
     metrics, seed = resolve_metrics(metrics), draw_seed(rng)
     if isinstance(prediction, Sample):
         if any(given is not None for given in (labels, design, blocks, frame)):
-            raise DataError(
-                "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
-            )
+            said = "a Sample has its labels and its design: give it alone"
+            raise DataError(f"{said}, as in estimate(sample, metrics=[...])")
         sample = prediction
     elif isinstance(prediction, Scanned):
         prediction.refuse_others(labels, blocks=blocks, frame=frame)
@@ -433,8 +432,7 @@ def estimate_jointly(
 
 def need_names(predictions: Any) -> None:
     """Refuse predictions that are no mapping of names to memberships."""
-    said = "predictions must map names to memberships, as in {'old': old, 'new': new}"
-    need(predictions, Mapping, said)
+    need(predictions, Mapping, "predictions must map names to memberships, as in {'old': old, 'new': new}")
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:

@@ -402,25 +402,20 @@ class ComparedByDomain(Pictured):
     samples: tuple[Sample, ...]
     effective: FloatArray
 
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics, (k,), as they are for all records."""
-        return self.settings.metrics
-
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
-        k, tables = len(self.metrics), []
+        metrics, tables = self.settings.metrics, []
         names = [name_place(domain) for domain in self.domains]
-        repeated, overlaps = np.repeat(names, k).tolist(), self.comparison.overlaps
+        repeated, overlaps = np.repeat(names, len(metrics)).tolist(), self.comparison.overlaps
         for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
             moved = subtract(self.joint, self.samples, self.by_metric, [(i, j)], repeated, overlaps)
-            for at, metric in enumerate(self.metrics):
+            for at, metric in enumerate(metrics):
                 fewer = np.minimum(self.effective[i, :, at], self.effective[j, :, at])
                 few = self.settings.list_reasons(self.samples[0], fewer)
                 rows = {"difference": f"{second} - {first}", "domain": names, "metric": metric.name}
-                fit = moved.part(range(at, len(repeated), k))
+                fit = moved.part(range(at, len(repeated), len(metrics)))
                 tables.append(intervals_table(rows, fit, level, kind, few, int(simultaneous), fewer))
         return tidy(pd.concat(tables))
 

@@ -310,10 +310,8 @@ def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float)
     for metric, half in zip(metrics, required, strict=True):
         least, most = metric.support
         if half >= (most - least) / 2:  # points taken for shares, which any two draws would reach
-            raise DataError(
-                f"{metric.name} lies between {least:g} and {most:g}, so that a half width of {half:g} says "
-                "nothing: write 0.02 for 2 points"
-            )
+            said = f"{metric.name} lies between {least:g} and {most:g}, so that a half width of {half:g}"
+            raise DataError(f"{said} says nothing: write 0.02 for 2 points")
     return required
 
 
@@ -362,9 +360,9 @@ def forecast(
     -----
     Under the pilot's own design and number of draws, the forecast is the pilot's interval, up to rounding.
 
-    In tests on seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 % of
-    pilots. An `assurance` is too high if a metric depends on a few large entities that most pilots miss, as
-    under uniform clusters with a heavy tail: in the worst case .8 held for 35 % of samples.
+    On seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 % of pilots. An
+    `assurance` is too high if most pilots miss a few large entities on which a metric depends: in the worst
+    case, uniform clusters with a heavy tail, .8 held for 35 % of samples.
 
     See Also
     --------
@@ -372,9 +370,8 @@ def forecast(
 
     References
     ----------
-    Hansen and Hurwitz (1943), The Annals of Mathematical Statistics 14, 333-362.
-
-    Cochran (1977), Sampling Techniques, theorem 9A.1.
+    Hansen and Hurwitz (1943), The Annals of Mathematical Statistics 14, 333-362. Cochran (1977), Sampling
+    Techniques, theorem 9A.1.
 
     Examples
     --------

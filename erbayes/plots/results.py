@@ -219,7 +219,7 @@ def draw_by_domain(
         As in `ByDomain.table`.
     """
     table = result.table(level, kind, simultaneous=simultaneous)
-    names = choose_names(metrics, [m.name for m in result.metrics])
+    names = choose_names(metrics, [m.name for m in result.settings.metrics])
     shown = table[table["estimate"].notna()]
     label = shown["domain"]
     if "difference" in shown and shown["difference"].nunique() > 1:
