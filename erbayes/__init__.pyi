@@ -17,12 +17,12 @@ from ._internal.errors import DataError as DataError
 from ._internal.errors import NotIdentified as NotIdentified
 from ._internal.remedies import Missing as Missing
 from .analysis import pairs as pairs
+from .analysis.causes import stages as stages
 from .analysis.comparison import compare as compare
 from .analysis.comparison import estimate as estimate
 from .analysis.domains import by_domain as by_domain
 from .analysis.impact import impact as impact
 from .analysis.sensitivity import with_errors as with_errors
-from .analysis.stages import stages as stages
 from .analysis.thresholds import thresholds as thresholds
 from .auxiliary.assistance import assisted as assisted
 from .auxiliary.two_phases import two_phase as two_phase

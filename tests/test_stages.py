@@ -10,7 +10,7 @@ from test_edges import component_of
 
 import erbayes as eb
 from erbayes import plots
-from erbayes.analysis.stages import FALSE, FOUND
+from erbayes.analysis.causes import FALSE, FOUND
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.metrics.columns import RECORDS, OfUnits
 from erbayes.metrics.definitions import Metric

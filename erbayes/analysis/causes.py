@@ -1,19 +1,35 @@
-"""Causes of error: features of units, and the records of the most influential ones, for review."""
+"""Causes of error: the stages at which links are lost or made, features of units, and records for review.
+
+A true link is found by an edge that reaches the threshold, or by closure, through other records. It is lost
+by the threshold if a looser one would find it, and was never compared if none would.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from operator import truediv
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, head, need, refuse_cases, whole
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed, to_frame
+from .._internal.errors import DataError, Grade, Sentence, head, need, refuse_cases, warn_of, whole
+from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.fitted import influence
-from ..metrics.columns import PIECES
-from ..metrics.definitions import Metric
+from ..engine.named import EngineLike, find_engine
+from ..metrics.columns import COMMON_LINKS, PIECES, PREDICTED_LINKS, TRUE_LINKS, OfUnits
+from ..metrics.definitions import UNIT, Group, Metric
+from ..metrics.estimates import Estimates
+from ..metrics.tables import Pictured
+from ..units.clustering import Clustering, Memberships
+from ..units.edges import Edges
 from ..units.ids import same_kind
+from ..units.measuring import sampled_labels
 from ..units.units import Units
+from .rows import effective_draws, intervals_table, tidy
+from .thresholds import describe_few, load_edges
 
 
 def features(sample: Sample) -> pd.DataFrame:
@@ -116,3 +132,174 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
     rank = pd.Series(np.arange(len(moved)), index=moved.index).reindex(table["unit"]).to_numpy()
     table = table.assign(_rank=rank)[~np.isnan(rank)]
     return table.sort_values(["_rank", "piece"], kind="stable").drop(columns="_rank").reset_index(drop=True)
+
+
+FOUND = ("found by an edge", "found by closure", "lost by the threshold", "never compared")
+"""What becomes of true links. Their shares add up to 1."""
+FALSE = ("false edges", "false by closure")
+"""Shares of false links among those that edges make, and among those that closure adds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stages(Pictured):
+    """Shares of links at each stage of a matcher: those of `FOUND` and of `FALSE`, `joint`, (6,).
+
+    `least`: the score below which a compared pair counts as never compared; None if candidates are given.
+    """
+
+    picture: ClassVar[str] = "stages"
+    joint: Estimates
+    effective: FloatArray
+    sample: Sample
+    least: float | None = None
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the shares with intervals of `level`, without one below ten effective draws."""
+        few = describe_few(self.effective, self.sample)
+        rows, n_eff = {"stage": self.joint.names}, self.effective
+        return tidy(intervals_table(rows, self.joint, level, None, few, n_eff=n_eff, before="level"))
+
+    def __str__(self) -> str:
+        """Return in one sentence where links are lost."""
+        lost, never = self.joint.estimate[2 : len(FOUND)]
+        missed = lost + never
+        if not missed > 0:
+            return "No link is missed in this sample."
+        said = (
+            f"Of 100 true links {100 * missed:.0f} are missed, and of 100 missed links "
+            f"{100 * never / missed:.0f} were never compared"
+        )
+        if self.least is None or not never > 0:
+            return f"{said}."
+        return f"{said}, or score below {self.least:g}, the least score of the file."
+
+
+def stages(
+    edges: Any,
+    labels: Memberships,
+    design: Design,
+    threshold: float,
+    *,
+    records: Any = None,
+    score: str | None = None,
+    candidates: Any = None,
+    engine: EngineLike | None = None,
+    rng: Seed = None,
+) -> Stages:
+    """Estimate at which stage of a matcher links are lost, and where false ones are made.
+
+    Parameters
+    ----------
+    edges, labels, design, records, score
+        As in `erbayes.thresholds`.
+    threshold : float
+        Edges with this score or more are links.
+    candidates : table of two columns of ids, optional
+        Pairs that were compared, if `edges` does not keep those with low scores.
+    engine : Engine or str, optional
+        `"closed form"` by default, or any other that takes columns of your own.
+    rng : Generator, int or None
+
+    Warns
+    -----
+    Alarm
+        As `erbayes.thresholds`, or if the file has no edge below the threshold, or only the best of each
+        record.
+
+    Raises
+    ------
+    DataError
+        As `erbayes.thresholds`; NotIdentified if no labelled entity has two records.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 4.0, 2.0]})
+    >>> labels = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y", "f": "z", "g": "z"}
+    >>> design = eb.UniformClusters(population=3)
+    >>> found = stages(edges, labels, design, threshold=3, records=list("abcdefg"))
+    >>> found.table()[["stage", "estimate"]][:4]
+                       stage  estimate
+    0       found by an edge       0.4
+    1       found by closure       0.2
+    2  lost by the threshold       0.2
+    3         never compared       0.2
+    >>> print(found)
+    Of 100 true links 40 are missed, and of 100 missed links 50 were never compared, or
+    score below 2, the least score of the file.
+    """
+    labels = sampled_labels(labels, records)
+    by = find_engine(engine)
+    table = Edges.of(load_edges(edges, score), records, score)
+    (threshold,) = table.thresholds([threshold]).tolist()
+    linked = table.score >= threshold
+    warn_of([*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)])
+    compared = table if candidates is None else _add_candidates(table, candidates)
+    levels = np.unique([compared.score.min(), threshold])[::-1]
+    units, *looser = compared.units(labels, levels)
+    metrics = _make_metrics(table, linked, labels, units, (looser or [units])[0])
+    sample = Sample(units, design)
+    least = float(table.score.min()) if candidates is None else None
+    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample, least)
+
+
+def _add_candidates(edges: Edges, candidates: Any) -> Edges:
+    """Return the edges with pairs that were compared, whose scores are below any other."""
+    frame = to_frame(candidates).assign(_score=-np.inf)
+    pairs = Edges.of(frame, edges.records, "_score", "candidates")
+    left, right, score = (
+        np.concatenate([getattr(one, name) for one in (edges, pairs)]) for name in ("left", "right", "score")
+    )
+    return Edges(edges.records, left, right, score)
+
+
+def _find_alarms(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
+    """Return sentences about files that have too few edges to distinguish stages."""
+    no_edge = (
+        "The file has no edge below the threshold, so that no link can be lost by it: links that were "
+        "compared count as never compared; keep all scored pairs, or give candidates="
+    )
+    one_edge = (
+        "Each record has one edge at most, in one of its columns, although entities have three records "
+        "and more: if the file keeps the best edge of each record only, others count as never compared"
+    )
+    ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
+    once = any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any()
+    alarms = [Sentence(no_edge, Grade.FAULT)] * bool(linked.all() and not compared)
+    return alarms + [Sentence(one_edge, Grade.CAUTION)] * bool(once)
+
+
+def _make_metrics(
+    edges: Edges, linked: BoolArray, labels: Clustering, units: Units, looser: Units
+) -> list[Metric]:
+    """Return the shares of `FOUND` and `FALSE`, of links of each labelled entity and of its records."""
+    entity = np.full(len(edges.records), -1)
+    entity[edges.watch(labels)] = labels.codes
+    true, ends = _count_edges(edges, linked, entity, len(labels.clusters))
+    T, TP, P = (units.column(c) for c in (TRUE_LINKS, COMMON_LINKS, PREDICTED_LINKS))
+    within = looser.column(COMMON_LINKS)
+
+    def count(name: str, values: FloatArray) -> OfUnits:
+        return OfUnits(name, pd.Series(values, units.ids))
+
+    counted = (true, TP - true, within - TP, T - within, ends - true, (P - TP) - (ends - true))
+    of = [TRUE_LINKS] * len(FOUND) + [count("edges", ends), count("closure", P - ends)]
+    return [
+        Metric(name, (count(name, y), whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
+        for name, y, whole in zip((*FOUND, *FALSE), counted, of, strict=True)
+    ]
+
+
+def _count_edges(
+    edges: Edges, linked: BoolArray, entity: IntArray, entities: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the linked pairs inside each entity, and half of the ends that each has in one, (entities,)."""
+    left, right = edges.left[linked].astype(np.int64), edges.right[linked].astype(np.int64)
+    near = ((entity[left] >= 0) | (entity[right] >= 0)) & (left != right)
+    low, high = np.minimum(left, right)[near], np.maximum(left, right)[near]
+    # an edge that is there twice is one link
+    key = np.unique(low * len(entity) + high)
+    one, other = entity[key // len(entity)], entity[key % len(entity)]
+    inside = np.bincount(one[one == other], minlength=entities).astype(float)
+    ends = np.concatenate([one, other])
+    return inside, np.bincount(ends[ends >= 0], minlength=entities) / 2

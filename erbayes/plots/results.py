@@ -10,12 +10,12 @@ import pandas as pd
 
 from .._internal import digits
 from .._internal.errors import DataError, need_object
+from ..analysis.causes import FOUND, Stages
 from ..analysis.comparison import Comparison
 from ..analysis.domains import ByDomain, ComparedByDomain
 from ..analysis.impact import Impact
 from ..analysis.pairs import LabelledPairs, ScoredEdges
 from ..analysis.planning import Forecast
-from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..design.sample import Sample
 from ..engine import fitted

@@ -23,10 +23,10 @@ import pandas as pd
 
 from .._internal.arrays import generator, refuse_names
 from .._internal.errors import Alarm, DataError, Grade, Sentence, grade_of, import_extra, need
+from ..analysis.causes import Stages
 from ..analysis.domains import ByDomain
 from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
-from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Engine, Resampled

@@ -14,10 +14,10 @@ import pandas as pd
 from .. import plots
 from .._internal import digits
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, import_extra
+from ..analysis.causes import Stages
 from ..analysis.domains import ByDomain
 from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
-from ..analysis.stages import Stages
 from ..design.sample import Sample
 from ..engine.fitted import balance, influence
 from ..metrics.definitions import Metric
