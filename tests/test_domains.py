@@ -444,30 +444,6 @@ def test_one_error_in_two_groups_does_not_cancel_what_no_draw_shows_of_each():
     assert row.lower < row.estimate - least and row.upper > row.estimate + least
 
 
-@pytest.mark.slow
-def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
-    """Filtered labels, the mistake that domains replace, have neither."""
-    rng = np.random.default_rng(3)
-    true = np.repeat(np.arange(1500), rng.integers(1, 6, 1500))
-    pred = np.where(rng.random(len(true)) < 0.9, true, true + 5000)
-    old = {c: "old" if c % 5 == 0 else "new" for c in range(1500)}
-    units = eb.measure(pd.Series(pred), pd.Series(true))
-    estimates, alarms = {"filtered": [], "domain": []}, {"filtered": 0, "domain": 0}
-    for _ in range(30):
-        drawn = true[rng.integers(0, len(true), 300)]
-        for way, some in (("filtered", [c for c in drawn if old[c] == "old"]), ("domain", list(drawn))):
-            part = units.take(units.ids.get_indexer(pd.Index(sorted(set(some)))))
-            sample = eb.Sample(part, eb.UniformRecords(some))
-            alarms[way] += any("balance" in a for a in eb.alarms(sample, "entities"))
-            if way == "domain":
-                table = by_domain(sample, old, "entities", of=Of.ENTITIES).table().set_index("domain")
-                estimates[way].append(table.estimate["old"])
-            else:
-                estimates[way].append(eb.engine.taylor(sample, "entities").apply("entities").mean[0])
-    assert np.mean(estimates["domain"]) == pytest.approx(300, rel=0.1) and alarms["domain"] == 0
-    assert np.mean(estimates["filtered"]) > 1200
-
-
 @pytest.mark.parametrize(
     ("cov", "level", "off"),
     [

@@ -1,7 +1,6 @@
 """Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -132,9 +131,6 @@ BY_RECORDS = eb.UniformRecords(list(DRAWN))
 
 def judged(statistics, prediction=PREDICTION, **given):
     return eb.impact(prediction, LABELS, BY_RECORDS, statistics, **given)
-
-
-KNOWN = eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN))
 
 
 def each_draw(drawn):
@@ -339,20 +335,6 @@ class TestDesigns:
         assert some.sum() >= 8
         assert (found.fit.sd[some] > 0).all()
         assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
-
-    @pytest.mark.parametrize(
-        ("design", "uniform"),
-        [
-            (KNOWN, BY_RECORDS),
-            (replace(KNOWN, repeats=True), each_draw(DRAWN)),
-            (eb.design.BySize(lambda size: size / N, list(DRAWN)), each_draw(DRAWN)),
-            (eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True), each_draw(DRAWN)),
-        ],
-    )
-    def test_uniform_records_by_other_names_are_the_same(self, design, uniform):
-        same = eb.impact(PREDICTION, LABELS, uniform, STATISTICS, **GIVEN)
-        found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
-        pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
 
     @pytest.mark.parametrize("plan", [Multipurpose(), Records()])
     def test_designs_of_plans_are_taken(self, plan):
