@@ -95,13 +95,9 @@ def draw_mates(fit: Any, *, ax: Axes | None = None) -> Axes:
 def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
 
-    Predictions are for the sample's own design. If the line of the sample leaves the band of the posterior,
-    the family of sizes does not fit. If it leaves the band of the prior, the prior excludes the sample.
-
-    Parameters
-    ----------
-    tree : DataTree
-        From `erbayes.bayes.Fit.predictive`.
+    Predictions, the `tree` of `erbayes.bayes.Fit.predictive`, are for the sample's own design. If the line of
+    the sample leaves the band of the posterior, the family of sizes does not fit. If it leaves the band of
+    the prior, the prior excludes the sample.
     """
     ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
@@ -142,13 +138,6 @@ def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
 
     Thin lines cover the middle 95 % of the estimates, thick ones the middle half; markers are medians.
     Failures are left out.
-
-    Parameters
-    ----------
-    study : Study
-        From `erbayes.study.study`.
-    metric : str
-        Name of a metric of the study.
     """
     runs = study.runs[study.runs["metric"] == metric]
     if runs.empty:
@@ -182,14 +171,8 @@ def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | N
     There is a panel for each metric and plan. Bars are means over the dots, and lines through a dot are its
     95 % limits by Monte Carlo error, if there are few. Estimators without an interval are left out.
 
-    Parameters
-    ----------
-    study : Study, or DataFrame from `Study.table`
-    level : float in (0, 1)
-        The nominal level of a table, drawn as a line. A study has its own.
-    ax : Axes, optional
-        All dots are drawn in it, whatever their metric and plan. By default there is a new figure, whose
-        first axes are returned.
+    A study has its nominal level, drawn as a line, and the table of one has `level`. In `ax` all dots are
+    drawn, whatever their metric and plan. Otherwise there is a new figure, whose first Axes are returned.
     """
     table, level = (study, level) if isinstance(study, pd.DataFrame) else (study.table(), study.level)
     table = table[table["coverage"].notna()]
@@ -254,13 +237,8 @@ def draw_tipping(
     Parameters
     ----------
     grid : DataFrame
-        From `erbayes.analysis.sensitivity.grid`, at two rates or more of either kind, each with each.
-    found : WithErrors
-        Of which the grid is.
-    metric : str, optional
-        Name of a metric of the grid, by default its first.
-    under : float, optional
-        The value, in the unit of the metric. By default no contour is bold.
+        From `erbayes.analysis.sensitivity.grid` of `found`, at two rates or more of either kind, each with
+        each. By default its first `metric` is drawn, and no contour is bold.
     """
     names = grid["metric"].unique()
     metric = names[0] if metric is None else metric

@@ -142,16 +142,8 @@ def draw_comparison(
 ) -> Axes:
     """Draw the estimates of each prediction on the left, and on the right their differences from the first.
 
-    Parameters
-    ----------
-    metrics, level, kinds
-        As in `draw_forest`.
-    ax : Axes, optional
-        Axes whose place both halves share, instead of a new figure.
-
-    Returns
-    -------
-    Axes, those of the estimates; those of the differences follow in the figure
+    `metrics`, `level` and `kinds` are as in `draw_forest`. Both halves share the place of `ax`. The Axes of
+    the estimates are returned, and those of the differences follow in the figure.
     """
     first, *others = result.predictions
     results = result.estimates_by_name()
@@ -179,14 +171,7 @@ def draw_side_by_side(
 ) -> Axes:
     """Draw estimates and intervals of several engines, one row per engine under the name of each metric.
 
-    A cross is an estimate without an interval. Axes are those of `draw_forest`.
-
-    Parameters
-    ----------
-    result : SideBySide
-        From `erbayes.engine.side_by_side`.
-    metrics : Metric or str, or several, optional
-        The metrics to show; all by default.
+    A cross is an estimate without an interval. Axes are those of `draw_forest`, and so are `metrics`.
     """
     table = result.table()
     names = choose_names(metrics, list(table["metric"].unique()))
@@ -207,16 +192,7 @@ def draw_by_domain(
     """Draw estimates, or differences of predictions, one row per domain under the name of each metric.
 
     A cross is an estimate without an interval, since it depends on few draws. Axes are those of
-    `draw_forest`.
-
-    Parameters
-    ----------
-    result : ByDomain or ComparedByDomain
-        From `erbayes.by_domain`, or from `erbayes.analysis.domains.compare_by_domain`.
-    metrics : Metric or str, or several, optional
-        The metrics to show; all by default.
-    level, kind, simultaneous
-        As in `ByDomain.table`.
+    `draw_forest`, and so are `metrics`; `level`, `kind` and `simultaneous` are as in `ByDomain.table`.
     """
     table = result.table(level, kind, simultaneous=simultaneous)
     names = choose_names(metrics, [m.name for m in result.settings.metrics])
@@ -229,13 +205,7 @@ def draw_by_domain(
 
 
 def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
-    """Draw the interval of each metric, the minimum that it must reach, and the verdict.
-
-    Parameters
-    ----------
-    result : Check
-        From `erbayes.labels.check`.
-    """
+    """Draw the interval of each metric, the minimum that it must reach, and the verdict."""
     table = result.table()
     shares = [bool(np.isfinite(metric.support).all()) for metric in result.metrics]
     parts = [table[shares]] * any(shares) + [table.iloc[[j]] for j, share in enumerate(shares) if not share]
@@ -325,12 +295,7 @@ def draw_influence(
 ) -> Axes:
     """Draw the most influential units as bars: dark if they raise the estimate, light if they lower it.
 
-    Parameters
-    ----------
-    metric : Metric or str
-        As in `erbayes.influence`.
-    most : int
-        The number of units to show.
+    `most` units are shown of those that `erbayes.influence` lists.
     """
     shown = fitted.influence(sample, metric)["influence"].head(most)
     ax = axes_of(ax, height_of(len(shown)))
@@ -343,13 +308,7 @@ def draw_influence(
 
 
 def draw_balance(sample: Sample, ax: Axes | None = None) -> Axes:
-    """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1.
-
-    Parameters
-    ----------
-    sample : Sample
-        As in `erbayes.balance`.
-    """
+    """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1."""
     table = fitted.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
@@ -371,15 +330,8 @@ def draw_curve(
 ) -> Axes:
     """Draw metrics over thresholds, each with a simultaneous confidence band.
 
-    If more than half of the thresholds are probabilities above .9, their axis has equal steps of log odds.
-
-    Parameters
-    ----------
-    result : Curve
-        From `erbayes.thresholds`.
-    metrics : Metric or str, or several, optional
-        Those of the curve to draw. By default its first three.
-    level : float in (0, 1)
+    By default the first three metrics are drawn. If more than half of the thresholds are probabilities above
+    .9, their axis has equal steps of log odds.
     """
     x, ticks = spread_probabilities(result.thresholds)
     drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
@@ -422,15 +374,8 @@ def draw_forecast(
 ) -> Axes:
     """Draw the forecast half widths of intervals over numbers of draws, by design and metric.
 
-    Parameters
-    ----------
-    result : Forecast
-        From `erbayes.analysis.planning.forecast`.
-    metrics : Metric or str, or several, optional
-        Those to draw. By default the first three of the forecast.
-    sizes : sequence of int
-        Numbers of draws. A design without replacement takes no more than there are units.
-    level : float in (0, 1)
+    By default the first three metrics are drawn. `sizes` are numbers of draws, of which a design without
+    replacement takes no more than there are units.
     """
     names = [metric.name for metric in result.metrics]
     chosen, ax = names[:SHOWN] if metrics is None else choose_names(metrics, names), axes_of(ax)
