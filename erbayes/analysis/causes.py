@@ -35,14 +35,9 @@ from .thresholds import describe_few, load_edges
 def features(sample: Sample) -> pd.DataFrame:
     """Return features that every sample has, one row per unit.
 
-    Pieces and the largest predicted cluster describe the prediction too. They say where errors are rather
-    than why.
-
-    Returns
-    -------
-    DataFrame
-        Columns: records; pieces, the number of pieces; and largest_cluster, the records of the largest
-        predicted cluster that has records of the unit.
+    Columns are records; pieces, the number of pieces; and largest_cluster, the records of the largest
+    predicted cluster that has records of the unit. The last two describe the prediction too, and say where
+    errors are rather than why.
 
     Examples
     --------
@@ -82,13 +77,11 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
     ----------
     attributes : DataFrame
         One row per record, whose id is in the index. It may have further records.
-    most : int
-        The number of units.
 
     Returns
     -------
     DataFrame
-        One row per record; the most influential unit first, and in it the largest piece. Columns: unit;
+        One row per record; the `most` influential units first, and in each the largest piece. Columns: unit;
         influence, as in `erbayes.influence`; record; piece, numbered within the unit; cluster_size, the
         records of its predicted cluster; then the attributes.
 
@@ -208,8 +201,8 @@ def stages(
 
     Raises
     ------
-    DataError
-        As `erbayes.thresholds`; NotIdentified if no labelled entity has two records.
+    DataError, NotIdentified
+        As `erbayes.thresholds`, or if no labelled entity has two records.
 
     Examples
     --------

@@ -275,19 +275,8 @@ def by_pair(
     """Estimate metrics of the links between every two groups, and within each, jointly.
 
     Groups a and b have n_a n_b common links in a piece. The domains are pairs of groups, and add up to all
-    links.
-
-    Parameters
-    ----------
-    sample, groups, prediction, fewest, engine, rng
-        As in `by_domain`. The prediction is needed unless predicted clusters were sampled.
-    metrics : Metric or str, or several
-        Metrics of common, true and predicted links.
-
-    Raises
-    ------
-    DataError
-        As `by_domain`, or if a metric needs more than links.
+    links. Parameters and errors are those of `by_domain`, for metrics of common, true and predicted links.
+    The prediction is needed unless predicted clusters were sampled.
 
     Examples
     --------
@@ -434,21 +423,16 @@ def compare_by_domain(
 ) -> ComparedByDomain:
     """Compare predictions by domain, with paired standard errors.
 
+    Other parameters and errors are those of `by_domain`.
+
     Parameters
     ----------
     comparison : Comparison
         As `erbayes.compare` returns it.
-    groups, metrics, of, links, fewest, rng
-        As in `by_domain`.
     predictions : mapping, name -> memberships, optional
         The predictions, if the variable is known for all their records.
     engine : Engine or str, optional
-        As in `by_domain`, with a method `paired`.
-
-    Raises
-    ------
-    DataError
-        As `by_domain`, or if the engine has no method `paired`.
+        With a method `paired`.
 
     Examples
     --------

@@ -386,21 +386,16 @@ def tipping(found: WithErrors, metric: Metric | str, under: float, *, progress: 
     Each rate is multiplied alone, the others as they were drawn, and then `all` of them. Imputations have the
     random numbers of `found`, so that `found.times` of the tipping point of `all` has the value.
 
+    The table has a row per rate, and one for all: the `tipping_point`, a multiple up to 3, and its Monte
+    Carlo standard error `mcse`. Both are NaN if three times the rate does not bring the metric under the
+    value by two errors, and 0 if it is under the value without errors of this kind.
+
     Parameters
     ----------
-    found : WithErrors
-        As in `grid`.
     metric : Metric or str
         A metric of the answer, or the name of another component.
     under : float
         The stated value, in the unit of the metric.
-
-    Returns
-    -------
-    DataFrame
-        A row per rate, and one for all: the `tipping_point`, a multiple up to 3, and its Monte Carlo standard
-        error `mcse`. Both are NaN if three times the rate does not bring the metric under the value by two
-        errors, and 0 if it is under the value without errors of this kind.
 
     Examples
     --------
