@@ -48,24 +48,15 @@ def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
 
 
 def test_nothing_written_is_an_error(tmp_path):
-    with (
-        pytest.raises(eb.DataError, match=r"cannot write .*found.csv: No such file"),
-        replacing(tmp_path / "found.csv"),
-    ):
+    said = r"cannot write .*found.csv: No such file"
+    with pytest.raises(eb.DataError, match=said), replacing(tmp_path / "found.csv"):
         pass
-
-
-def test_devices_and_folders_are_not_replaced(tmp_path):
-    for path in (tmp_path, "/dev/null"):
-        with pytest.raises(eb.DataError, match="not a regular file"), replacing(type(tmp_path)(path)):
-            pytest.fail("was entered")
 
 
 def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     path = tmp_path / "x.parquet"
-    pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(
-        path
-    )
+    columns = {"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}
+    pd.DataFrame(columns).to_parquet(path)
     found = read_columns(path, 3)
     assert list(found.columns) == ["a", "b", "c"]
     assert found.a.isna().tolist() == [False, True, False]
@@ -129,10 +120,10 @@ def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
 
 def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
     pd.DataFrame({"r": ["a"], "c": ["x"], "tags": [["t"]]}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(
-        eb.DataError,
-        match=r"x\.parquet has 'r', 'c', 'tags', and 2 columns are needed: name 2 columns as .*x\.parquet:COLUMNS",
-    ):
+    said = (
+        r"x\.parquet has 'r', 'c', 'tags', and 2 columns are needed: name 2 columns as .*x\.parquet:COLUMNS"
+    )
+    with pytest.raises(eb.DataError, match=said):
         read_columns(tmp_path / "x.parquet", 2)
 
 
@@ -234,6 +225,7 @@ def test_outputs_are_refused_before_the_work(tmp_path):
         "release/new.csv": f"it is read as {folder}",
         "none/new.csv": "No such file or directory",
         "loop": "its links lead nowhere",
+        "release": "it is not a regular file",
         "x" * 300: "File name too long",
         "labels.csv/new.csv": "[Nn]ot a directory",
     }.items():
@@ -247,12 +239,8 @@ def test_duckdb_databases_are_recognised(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     duckdb.connect(str(tmp_path / "x.duckdb")).close()
     (tmp_path / "short").write_bytes(b"DUCK")
-    assert [is_database(tmp_path / name) for name in ("x.duckdb", "short", "none", ".")] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    assert is_database(tmp_path / "x.duckdb")
+    assert not any(is_database(tmp_path / name) for name in ("short", "none", "."))
 
 
 def by_pandas(content, separator=","):

@@ -118,11 +118,6 @@ class Files:
         return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
 
 
-def as_files(source: Any) -> Files:
-    """Return files as they are, and a path as its files."""
-    return source if isinstance(source, Files) else Files(source)
-
-
 def _list_files(folder: Path) -> list[Path]:
     """Paths of the files in a folder and below it, without links to nothing or to the same file twice."""
 
@@ -239,11 +234,11 @@ class FilesTable(DuckTable):
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
-        paths = [name_of(path) for path in as_files(source).paths()]
+        paths = [name_of(path) for path in source.paths()]
         return [*paths, *map(escape, paths)]
 
     def attach(self) -> None:
-        source = as_files(self.source)
+        source: Files = self.source
         self.text = source.text
         names, unnamed = list[str](), set[str]()
         stated = names
@@ -352,6 +347,7 @@ def identify(source: Any) -> Any:
 @contextmanager
 def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
     """Open sources of one database, or several that `database` reads."""
+    sources = [Files(source) if isinstance(source, str | Path) else source for source in sources]
     if not any(map(has_own_database, sources)):
         kinds = [_choose_table(source) for source in sources]
         files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
@@ -388,7 +384,7 @@ def _open(source: Any) -> AbstractContextManager[Database]:
 
 
 def _choose_table(source: Any) -> type[DuckTable]:
-    if isinstance(source, str | Path | Files):
+    if isinstance(source, Files):
         return FilesTable
     if isinstance(source, DatabaseTable):
         return StoredTable
