@@ -131,15 +131,6 @@ def test_sums_and_touched_rows_alone_leave_a_database(engine, question, collecte
     assert check(source, question, RECORDS, collected) <= QUESTIONS[question][1]
 
 
-def test_parts_of_clusters_add_up(monkeypatch, tmp_path):
-    table, labels, draws = population(3000)
-    source, given = in_file(table, tmp_path), {"features": FEATURES, "by": "g"}
-    whole = eb.impact(source, labels, DESIGN(draws), OF_SUMS, **given)
-    monkeypatch.setattr("erbayes.large.duckdb.PART", 400)
-    parts = eb.impact(source, labels, DESIGN(draws), OF_SUMS, **given)
-    np.testing.assert_allclose(parts.predicted, whole.predicted, rtol=1e-12)
-
-
 @pytest.mark.parametrize("records", [20_000, 40_000])
 def test_rows_that_leave_follow_the_labels(records, collected, tmp_path):
     """Sizes and values are as many in larger predictions, up to their own range."""
