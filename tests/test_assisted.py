@@ -24,7 +24,6 @@ from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Records
-from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import UniformEntities, study
 from erbayes.study import populations as sim
@@ -96,21 +95,26 @@ def test_records_of_a_unit_are_counted_by_brute_force():
     np.testing.assert_allclose(units.column(u.COMMON_LINKS), [1 * (0 + 1) / 2])
 
 
-def test_blocks_and_frames_are_those_of_measure():
+def test_blocks_are_those_of_measure():
     blocks = TRUTH % 7
     kept = blocks.isin([2, 5])
     units = second(labels=TRUTH[kept], blocks=blocks[kept]).units
     other = eb.measure(PREDICTION, TRUTH[kept], blocks=blocks[kept])
     assert units.ids.equals(other.ids)
     np.testing.assert_allclose(units.size, other.size)
-    frame = LABELS.index.union(TRUTH.index[:2500])
-    inside = second(frame=frame)
-    again = second(GOOD[frame], PREDICTION[frame])
-    pd.testing.assert_frame_equal(inside.units.table(), again.units.table())
-    np.testing.assert_allclose(inside.value(m.pairwise_recall), again.value(m.pairwise_recall))
 
 
 # Out of reach
+
+
+def giants(*sizes, others=100):
+    """Entities of some sizes, numbered in order, and others of three records."""
+    return pd.Series(np.repeat(np.arange(len(sizes) + others), [*sizes] + [3] * others))
+
+
+def reference_of(metric, by, prediction, labels):
+    counted = second(by, prediction, labels)
+    return counted.reference(metric, counted.position(eb.measure(prediction, labels)))
 
 
 def joined(codes):
@@ -176,21 +180,18 @@ def test_the_reference_by_brute_force(metric):
 )
 def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     """Its parts are no larger than touched clusters, but the prediction has it as one that no unit touches."""
-    sizes = [90, 60, 60, 60] + [3] * 100
-    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    truth = giants(90, 60, 60, 60)
     labels = truth[truth.isin([1, 2, 3, 9])]
     by = truth.where(truth != 0, 10_000 + truth.index % parts)
     prediction = truth.where(truth != 0, 10_000 + truth.index % pieces)
-    prediction[truth.index[truth == 9][:records]] = (
-        10_000  # records of a sampled entity in the predicted giant
-    )
-    counted = second(by, prediction, labels)
-    reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
+    prediction[truth.index[truth == 9][:records]] = 10_000  # of a sampled entity, in the predicted giant
+    reference = reference_of(m.b3_precision, by, prediction, labels)
     if not reached:
-        assert 90 <= reference.unreached_share * sum(sizes) < 94
-        assert reference.range[0] == counted.value(m.b3_precision) < 0.95 < reference.range[1]
+        assert 90 <= reference.unreached_share * len(truth) < 94
+        value = second(by, prediction, labels).value(m.b3_precision)
+        assert reference.range[0] == value < 0.95 < reference.range[1]
     else:
-        assert reference.unreached_share < 46 / sum(sizes)
+        assert reference.unreached_share < 46 / len(truth)
 
 
 def test_single_records_are_no_parts_of_entities_that_predicted_clusters_show():
@@ -208,32 +209,25 @@ def test_single_records_are_no_parts_of_entities_that_predicted_clusters_show():
 @pytest.mark.parametrize(("records", "reached"), [(1, False), (2, True)])
 def test_a_stray_record_does_not_reach_a_giant(records, reached):
     """Two giants that the second clustering joins, with a few records of a sampled entity."""
-    sizes = [90, 80, 30, 30, 30] + [3] * 100
-    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    truth = giants(90, 80, 30, 30, 30)
     prediction = truth.where(truth.index % 5 != 0, 10_000 + truth.index)
     labels = truth[truth.isin([2, 3, 4, 9])]
     by = truth.replace(1, 0)
     by[truth.index[truth == 9][:records]] = 0
-    counted = second(by, prediction, labels)
-    reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
+    reference = reference_of(m.pairwise_recall, by, prediction, labels)
     right = sim.Population.of(prediction, truth).value(m.pairwise_recall)
-    assert (
-        (reference.unreached_share > 0.5)
-        == (reference.range[0] < right < reference.range[1])
-        == (not reached)
-    )
+    inside = reference.range[0] < right < reference.range[1]
+    assert (reference.unreached_share > 0.5) == inside == (not reached)
 
 
 def test_a_stray_record_in_a_giant_puts_no_other_giant_in_reach():
-    sizes = [90, 80, 70, 30, 30] + [3] * 100
-    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    truth = giants(90, 80, 70, 30, 30)
     prediction = truth.where(truth.index % 5 != 0, 10_000 + truth.index)
     labels, by = truth[truth.isin([3, 4, 9])], truth.copy()
     by[truth.index[truth == 9][0]] = 0
-    counted = second(by, prediction, labels)
-    reference = counted.reference(m.b3_recall, counted.position(eb.measure(prediction, labels)))
-    least = (91 + 80 + 70) / sum(sizes)
-    assert least <= reference.unreached_share <= least + 3 / sum(sizes)
+    least = (91 + 80 + 70) / len(truth)
+    unreached = reference_of(m.b3_recall, by, prediction, labels).unreached_share
+    assert least <= unreached <= least + 3 / len(truth)
 
 
 def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_both():
@@ -242,9 +236,8 @@ def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_bot
     by[44] = "most of it"
     by[3] = "stray"
     counted = second(by, truth, truth[truth == 0])
-    reached = find_reached(
-        counted.units, np.isin(counted.units.unit, [0]), counted.units.group, counted.units.N
-    )
+    units = counted.units
+    reached = find_reached(units, np.isin(units.unit, [0]), units.group, units.N)
     assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
 
 
@@ -255,22 +248,14 @@ def test_the_likely_value_is_as_far_as_the_second_clustering_is_right():
 
 
 def test_a_reached_cluster_must_be_as_large():
-    sizes = [90, 80, 70, 60, 50, 40] + [3] * 100
-    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    truth = giants(90, 80, 70, 60, 50, 40)
     prediction = truth.where(truth > 5, -truth.index)  # giants in single records
     for drawn, beyond in (([0, 4, 9], []), ([2, 4, 9], [0, 1]), ([9, 10], [0, 1, 2, 3, 4, 5])):
-        labels = truth[truth.isin(drawn)]
-        counted = second(truth, prediction, labels)
-        position = counted.position(eb.measure(prediction, labels))
+        found = reference_of(m.b3_recall, truth, prediction, truth[truth.isin(drawn)])
         apart = truth.where(~truth.isin(beyond), -truth.index)
-        expected = [census_of_two(prediction, x) for x in (truth, apart)]
-        np.testing.assert_allclose(counted.reference(m.b3_recall, position).values, expected, rtol=1e-12)
-        size, out = pd.Series(sizes), beyond
-        assert counted.reference(m.b3_recall, position).unreached_share == size[out].sum() / size.sum()
-
-
-def census_of_two(prediction, by):
-    return sim.Population.of(prediction, by).value(m.b3_recall)
+        expected = [sim.Population.of(prediction, x).value(m.b3_recall) for x in (truth, apart)]
+        np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+        assert found.unreached_share == truth.isin(beyond).mean()
 
 
 def allow(found, **allowances):
@@ -286,18 +271,12 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
         for level in (0.3, 0.95):
             bounds = found.interval(level, kind)
             for j, (down, up) in enumerate(found.unseen.between):
-                variance = found.cov[j, j] - (down + up) ** 2 / 12
+                straight = replace(
+                    allow(found.part([j]), between=np.zeros((1, 2))),
+                    cov=found.cov[j : j + 1, j : j + 1] - (down + up) ** 2 / 12,
+                )
                 ends = [
-                    eb.metrics.Estimates(
-                        names=("x",),
-                        mean=found.mean[j : j + 1] + shift,
-                        cov=np.array([[variance]]),
-                        df=found.df[j : j + 1],
-                        support=((0.0, 1.0),),
-                        unseen=Unseen(
-                            effective=found.unseen.effective[j : j + 1], reach=found.unseen.reach[j : j + 1]
-                        ),
-                    ).interval(level, kind)[0]
+                    replace(straight, mean=straight.mean + shift).interval(level, kind)[0]
                     for shift in (-down, up)
                 ]
                 np.testing.assert_allclose(bounds[j], [ends[0][0], ends[1][1]], rtol=1e-9)
@@ -337,8 +316,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
 
 
 def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
-    sizes = [300, 200] + [4] * 600
-    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    truth = pd.Series(np.repeat(np.arange(602), [300, 200] + [4] * 600))
     prediction = truth.where(truth.index % 5 != 0, -truth.index)
     drawn = list(range(50, 150))
     labels, design = truth[truth.isin(drawn)], eb.UniformClusters()
@@ -431,10 +409,9 @@ def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing
     truth = pd.Series(np.repeat(np.arange(60), [9] + [3] * 59))
     prediction = truth.where(truth != 0, -truth.index)
     labels = truth[truth < 20]
-    counted = second(truth, prediction, labels)
-    reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
+    reference = reference_of(m.pairwise_recall, truth, prediction, labels)
     assert np.ptp(reference.range) == 0.0 and reference.unreached_share == 0.0
-    assert reference.likely(0.6) == counted.value(m.pairwise_recall)
+    assert reference.likely(0.6) == second(truth, prediction, labels).value(m.pairwise_recall)
 
 
 # The weight
@@ -679,18 +656,8 @@ def test_few_draws_and_a_census_are_the_default():
 def test_the_table_tells_the_gain():
     plain, found = engine.Taylor()(SAMPLE, PR), helped()
     table = found.table()
-    heads = [
-        "estimate",
-        "se_bound",
-        "df",
-        "lower",
-        "upper",
-        "level",
-        "kind",
-        "lambda",
-        "equivalent_labels",
-    ]
-    assert list(table.columns) == [*heads, "unreached_share"]
+    heads = "estimate se_bound df lower upper level kind lambda equivalent_labels unreached_share"
+    assert list(table.columns) == heads.split()
     np.testing.assert_allclose(table["equivalent_labels"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
     assert (table["equivalent_labels"] > [300, 100]).all()
     one = found.part([1])
@@ -726,19 +693,16 @@ def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(pla
 
 
 def test_comparisons_take_them():
-    both = {
-        "a": PREDICTION,
-        "b": pd.Series(
-            sim.Misattribution(0.1).apply(TRUTH.to_numpy(), np.random.default_rng(6)), TRUTH.index
-        ),
-    }
+    other = sim.Misattribution(0.1).apply(TRUTH.to_numpy(), np.random.default_rng(6))
+    both = {"a": PREDICTION, "b": pd.Series(other, TRUTH.index)}
     plain = eb.compare(both, LABELS, DESIGN, PR)
     of_each = eb.auxiliary.Assisted([second(GOOD, each) for each in both.values()])
     third = eb.compare(both, LABELS, DESIGN, PR, engine=of_each)
     assert (third.joint.sd < [0.4, 0.9, 0.4, 0.9] * plain.joint.sd).all()
     difference = third.differences()
     assert (difference["se"] < 0.9 * plain.differences()["se"]).all()
-    truth = [census(both["b"], x) - census(both["a"], x) for x in PR]
+    worth = {name: sim.Population(each, TRUTH) for name, each in both.items()}
+    truth = [worth["b"].value(x) - worth["a"].value(x) for x in PR]
     assert ((difference["lower"] < truth) & (truth < difference["upper"])).all()
     sample = eb.Sample(eb.measure(both["b"], LABELS), DESIGN)
     alone = eb.auxiliary.Assisted(second(GOOD, both["b"]))(sample, PR)
@@ -747,10 +711,6 @@ def test_comparisons_take_them():
     other = eb.auxiliary.Assisted([second(both["b"], each) for each in both.values()])
     assert [s.is_prediction for s in other.counted] == [False, True]
     assert eb.compare(both, LABELS, DESIGN, PR, engine=other).table()["estimate"].notna().all()
-
-
-def census(prediction, metric):
-    return sim.Population(prediction, TRUTH).value(metric)
 
 
 def test_pictures_reports_and_tables_take_them():

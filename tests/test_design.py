@@ -272,8 +272,8 @@ def test_single_unit_strata():
 
     with pytest.raises(eb.DataError, match="1 strata hold a single draw"):
         totals("xzu", design(eb.design.SingleUnit.ERROR))
-    certain = totals("xzu", design(eb.design.SingleUnit.CERTAINTY))[1]
-    assert totals("xzu", design(eb.design.SingleUnit.ADJUST))[1] > certain > 0
+    alone = totals("xz", eb.Stratified({"x": 0, "z": 0}, {0: 3}))[1]
+    assert totals("xzu", design(eb.design.SingleUnit.CERTAINTY))[1] == pytest.approx(alone) and alone > 0
 
 
 def test_strata_that_do_not_fit_the_labels():
@@ -388,6 +388,12 @@ def test_missing_records():
             "2 records of sampled clusters have no label",
         ),
         (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
+        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "b", "a"]), "1 sampled clusters are listed twice"),
+        (lambda: totals("xy", eb.WeightedRecords(["x", "y"], [0.1], absolute=True)), "1 probabilities for 2"),
+        *(
+            (lambda p=p: totals("xy", eb.WeightedRecords(["x", "y"], [0.1, p], True)), "1 do not")
+            for p in (0, np.nan, 1.5)
+        ),
     ],
 )
 def test_bad_input(call, message):
@@ -411,35 +417,6 @@ def test_every_kind_of_membership_gives_the_same():
     wanted = eb.measure(PRED, TRUE).table()
     for kind in kinds:
         pd.testing.assert_frame_equal(eb.measure(kind, TRUE).table(), wanted)
-
-
-def test_difference_of_two_metrics_is_paired():
-    found = eb.estimate(PRED, labels("xyu"), eb.UniformClusters(), [P, m.pairwise_recall])
-    gap = found.contrast([[1, -1]], ["P - R"])
-    C = found.cov
-    assert gap.cov[0, 0] == pytest.approx(C[0, 0] + C[1, 1] - 2 * C[0, 1], abs=1e-15)
-    assert gap.mean[0] == found.estimate[0] - found.estimate[1]
-
-
-def test_weighted_records_of_equal_probability_are_uniform_records():
-    owners = ["x", "y", "v", "x"]
-    units = eb.measure(PRED, labels("xyv"))
-    records = eb.UniformRecords(owners, repeats=True)
-    both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), records]
-    a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
-    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
-    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
-
-
-def test_bad_probabilities():
-    for p, message in [
-        ([0.1], "1 probabilities for 2"),
-        ([0.1, 0], "1 do not"),
-        ([0.1, np.nan], "1 do not"),
-        ([0.1, 1.5], "1 do not"),
-    ]:
-        with pytest.raises(eb.DataError, match=message):
-            totals("xy", eb.WeightedRecords(["x", "y"], p, absolute=True))
 
 
 def test_take_is_the_same_as_measuring_anew():
@@ -484,11 +461,6 @@ def test_records_that_the_prediction_lacks_are_together_within_an_entity_only():
     assert len(set(units.cluster)) == 4
 
 
-def test_a_predicted_cluster_is_sampled_once():
-    with pytest.raises(eb.DataError, match="1 sampled clusters are listed twice"):
-        eb.measure_predicted(PRED, TRUE, ["a", "b", "a"])
-
-
 def test_columns_of_one_name_must_be_one():
     costs = [m.columns.PieceSum("cost", lambda n, N, m, cost=cost: cost(n)) for cost in (np.sqrt, np.log1p)]
     twice = [m.Metric("cost", (cost,), lambda y: y, m.PER_RECORD, m.UNIT, "Σ cost") for cost in costs]
@@ -530,16 +502,6 @@ def test_a_sample_without_error_is_no_proof_of_perfection():
 
 
 # Units selected by a known function of their size
-
-
-def test_units_drawn_by_size_are_units_of_known_weights():
-    draws = ["x", "y", "x", "v"]
-    units = eb.measure(PRED, labels("xyv"))
-    given = {e: 1 / squares(n) for e, n in (("x", 3), ("y", 2), ("v", 2))}
-    both = [BySize(squares, draws), eb.KnownWeights(given, draws)]
-    a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.pairwise_recall, m.entities]) for d in both)
-    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
-    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

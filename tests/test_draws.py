@@ -75,11 +75,6 @@ def test_records_with_replacement(world):
     judge(world.y, each)
 
 
-def test_records_without_replacement(world):
-    samples = [list(s) for s in combinations(range(world.N), 3)]
-    judge(world.y, ((1 / len(samples), once(world.truth[s], (3, world.p, world.N)), 0) for s in samples))
-
-
 def test_rounds(world):
     """Link ends after records, a round without replacement after one with, and strata of records."""
     p, q, N = world.p, world.q, world.N
@@ -141,19 +136,6 @@ def test_resolved_draws_of_a_class_are_a_round(classes):
                     yield mass, once(world.truth[s][r], *rounds), tuple(number)
 
     judge(world.y, samples())
-
-
-def test_entities_without_replacement_in_strata(world):
-    h = np.arange(world.K) // 3
-    T = np.bincount(h)
-    n = np.minimum(T, 2)
-    of_strata = [[*combinations(np.flatnonzero(h == g).tolist(), n[g])] for g in range(len(T))]
-    picked = [np.array(sum(c, ())) for c in product(*of_strata)]
-    theta = 1 - n / T
-    judge(
-        world.y,
-        ((1 / len(picked), d.count_each(s, (T / n)[h[s]], h[s], theta), 0) for s in picked),
-    )
 
 
 def test_independent_units(world):
@@ -236,7 +218,6 @@ def some_draws():
     yield "without replacement", once(s, (20, np.arange(1, 15) / 105, 105))
     yield "each", d.count_each(s, 1 / (20 * p[s]))
     yield "strata", d.count_each(np.arange(12), np.full(12, 3.0), h, np.array([1.0, 0.5, 0.0]))
-    yield "single", d.count_each(np.arange(9), np.full(9, 3.0), h[:9], np.array([1.0, 0.5, 0.7]), adjust=True)
     yield "independent", d.count_independent(np.arange(12), rng.random(12))
     pi = np.append(rng.random(11) * 0.9, 1.0)
     yield "fixed", d.count_fixed(np.arange(12), pi, pi @ pi)
@@ -263,7 +244,6 @@ def test_the_jackknife_of_equal_draws_is_their_variance():
     for draws in (
         d.count_each(np.arange(20), np.ones(20)),
         d.count_each(np.arange(20), np.ones(20), np.arange(20) % 3, np.array([1.0, 0.5, 0.2])),
-        d.count_each(np.arange(20), np.ones(20), np.minimum(np.arange(20), 2), 0.6, adjust=True),
         d.count_independent(np.arange(20), rng.random(20)),
     ):
         change, scale = draws.jackknife(Z)

@@ -1,6 +1,5 @@
 """Draws that nobody could resolve: weighting classes, worst cases, the alarm."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +35,10 @@ def sampled(rng, n=300, chance=lambda record: np.where(SIZE[record] >= 6, 0.4, 0
     units, design = CENSUS.take(np.unique(at)), eb.UniformRecords(CENSUS.ids[at], repeats=repeats)
     adjusted = eb.design.Responding(design, resolved, eb.design.size_classes(SIZE[record], resolved))
     return record, resolved, eb.Sample(units, design), eb.Sample(units, adjusted)
+
+
+def at_odds(sample, odds):
+    return eb.Sample(sample.units, replace(sample.design, odds=odds))
 
 
 def test_weights_are_those_of_classes_by_hand():
@@ -81,36 +84,6 @@ def test_without_unresolved_draws_nothing_changes():
         found, known = (eb.engine.taylor(one, METRICS).apply(METRICS).sd for one in (same, wanted))
         assert found == pytest.approx(known)
         assert same.expansion.weight == pytest.approx(wanted.expansion.weight)
-
-
-def two_phases(value, code, resolved):
-    """Textbook variance of Σ_g (n_g/n) ȳ_g: within classes, and between them (double sampling)."""
-    n = len(code)
-    mean, within = 0.0, 0.0
-    rows = np.zeros(n)
-    for g in set(code):
-        here = code == g
-        share, y = here.mean(), value[here & resolved]
-        mean += share * y.mean()
-        rows[here] = y.mean()
-        within += share**2 * ((y - y.mean()) ** 2).sum() / len(y) ** 2
-    between = ((rows - mean) ** 2).sum() / n**2
-    return mean, (within + between) * n / (n - 1)
-
-
-def test_the_variance_is_that_of_double_sampling():
-    record, resolved, _, adjusted = sampled(np.random.default_rng(3), repeats=True)
-    code = np.asarray(adjusted.design.classes)
-    assert len(set(code)) > 2
-    y = np.zeros(len(record))
-    y[resolved] = adjusted.units.column(eb.columns.B3_RECALL)[adjusted.expansion.unit]
-    y[resolved] *= len(UNIT) / adjusted.units.size[adjusted.expansion.unit]
-    mean, variance = two_phases(y, code, resolved)
-    total = eb.metrics.Metric(
-        "t", (eb.columns.B3_RECALL,), lambda t: t, m.PER_RECORD, m.definitions.POSITIVE, ""
-    )
-    fit = eb.engine.taylor(adjusted, total).apply(total)
-    assert fit.mean[0] == pytest.approx(mean) and fit.sd[0] ** 2 == pytest.approx(variance)
 
 
 def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form():
@@ -180,7 +153,7 @@ def test_odds_of_units_that_count_once_are_those_of_their_draws():
     record, resolved, _, adjusted = sampled(np.random.default_rng(5))
     code = np.asarray(adjusted.design.classes)
     plain = adjusted.expansion.weight
-    tilted = eb.Sample(adjusted.units, replace(adjusted.design, odds=3.0)).expansion.weight
+    tilted = at_odds(adjusted, 3.0).expansion.weight
     ids = adjusted.units.ids
     for c, (before, after) in enumerate(zip(plain, tilted, strict=True)):
         represent = {1.0: 0.0, 3.0: 0.0}
@@ -199,8 +172,7 @@ def test_no_odds_lead_outside_of_those_of_0_and_infinity(repeats):
     _, _, _, adjusted = sampled(np.random.default_rng(8), repeats=repeats)
     at = {}
     for odds in (0, 0.3, 1, 3, 20, np.inf):
-        sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-        at[odds] = eb.engine.taylor(sample, METRICS).apply(METRICS, 1).mean
+        at[odds] = eb.engine.taylor(at_odds(adjusted, odds), METRICS).apply(METRICS, 1).mean
     values = np.stack(list(at.values()))
     assert (np.diff(values, axis=0) < 0).all()
 
@@ -210,7 +182,7 @@ def test_odds_are_those_of_donors_on_average():
     rng = np.random.default_rng(4)
     record, resolved, _, adjusted = sampled(rng, repeats=True)
     code, wrong = np.asarray(adjusted.design.classes), BROKEN[UNIT[record]]
-    found = eb.Sample(adjusted.units, replace(adjusted.design, odds=4.0))
+    found = at_odds(adjusted, 4.0)
     y = CENSUS.column(eb.columns.B3_RECALL)[UNIT[record]] / CENSUS.size[UNIT[record]]
     means = []
     for _ in range(400):
@@ -228,7 +200,7 @@ def test_odds_are_those_of_donors_on_average():
 def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form_of_odds():
     _, _, _, adjusted = sampled(np.random.default_rng(5), n=500)
     for odds in (3.0, np.inf):
-        sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
+        sample = at_odds(adjusted, odds)
         closed = eb.engine.taylor(sample, METRICS).apply(METRICS)
         assert bootstrap(sample, METRICS, replicates=800, rng=1).sd == pytest.approx(closed.sd, rel=0.1)
         assert jackknife(sample, METRICS).sd == pytest.approx(closed.sd, rel=0.15)
@@ -262,8 +234,7 @@ def test_intervals_cover_at_the_true_odds_and_in_the_worst_cases():
         _, _, _, adjusted = sampled(rng, chance=chance)
         ends = {}
         for odds in (1.0, 0.4 / 0.6 / (0.08 / 0.92), np.inf, 0.0):
-            sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-            ends[odds] = eb.engine.taylor(sample, METRICS).apply(METRICS).interval().T
+            ends[odds] = eb.engine.taylor(at_odds(adjusted, odds), METRICS).apply(METRICS).interval().T
         of_each = list(ends.values())
         cases = {"random": of_each[0], "true": of_each[1], "worst": (of_each[2][0], of_each[3][1])}
         for name, (low, high) in cases.items():
@@ -271,35 +242,6 @@ def test_intervals_cover_at_the_true_odds_and_in_the_worst_cases():
     shares = {name: np.mean(x, axis=0) for name, x in covered.items()}
     assert (shares["random"] < 0.8).any()
     assert (shares["true"] > 0.95 - 3 * 0.025).all() and (shares["worst"] > 0.95 - 2 * 0.025).all()
-
-
-@pytest.mark.slow
-def test_all_samples_and_all_responses_of_a_small_population():
-    """Exact, by enumeration: 3 draws from 4 records in two classes, of which all but one are resolved."""
-    prediction, truth = {1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6, 4: 7}
-    code, y = (
-        np.array([0, 0, 1, 1]),
-        np.array([1.0, 1.0, 0.5, 0.5]),
-    )  # n²/N of each record's entity, per record
-    estimates = []
-    for records in itertools.product(range(4), repeat=3):
-        for lost in range(3):
-            resolved = np.arange(3) != lost
-            drawn = np.array(records)
-            classes = code[drawn]
-            if set(classes[~resolved]) - set(classes[resolved]):
-                continue
-            entities = [truth[r + 1] for r in drawn[resolved]]
-            labels = {r: e for r, e in truth.items() if e in entities}
-            each = eb.UniformRecords(entities, repeats=True)
-            design = eb.design.Responding(each, resolved, classes)
-            sample = eb.Sample(eb.measure(prediction, labels), design)
-            found = sample.contributions([eb.columns.B3_PRECISION]).sum()
-            of_class = [y[drawn[resolved & (classes == g)]] for g in (0, 1)]
-            wanted = sum(4 / 3 * (classes == g).sum() * v.mean() for g, v in enumerate(of_class) if len(v))
-            estimates.append(found)
-            assert found == pytest.approx(wanted)
-    assert len(estimates) > 100
 
 
 @pytest.mark.slow
@@ -341,8 +283,8 @@ def test_the_worst_case_of_a_count_has_the_odds_of_infinity_and_the_best_of_0():
     _, _, _, adjusted = sampled(np.random.default_rng(8), n=500)
     found = eb.estimate(adjusted, metrics=[m.splits]).table(0.9)
     for name, odds, end in (("worst", np.inf, 1), ("best", 0.0, 0)):
-        sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-        assert found[name].iloc[0] == pytest.approx(ClosedForm()(sample, [m.splits]).interval(0.9)[0, end])
+        case = ClosedForm()(at_odds(adjusted, odds), [m.splits]).interval(0.9)
+        assert found[name].iloc[0] == pytest.approx(case[0, end])
 
 
 def test_cases_of_a_ratio_are_those_of_rows_by_hand():
@@ -376,9 +318,8 @@ def test_numbers_of_draws_in_classes_vary(repeats):
         resolved = rng.random(300) > np.where(at < 2000, 0.2, 0.05)
         design = eb.UniformRecords(census.ids[at[resolved]], repeats=repeats)
         units = census.take(np.unique(at[resolved]))
-        found = ClosedForm()(
-            eb.Sample(units, eb.design.Responding(design, resolved, at < 2000)), [m.b3_precision]
-        )
+        sample = eb.Sample(units, eb.design.Responding(design, resolved, at < 2000))
+        found = ClosedForm()(sample, [m.b3_precision])
         estimates.append(found.mean[0])
         errors.append(found.sd[0])
     assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.15)
@@ -463,8 +404,7 @@ def test_groups_and_own_numbers_have_both_cases_and_the_fault():
     own = impact_of(adjusted, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"])
     ends = {}
     for odds in (np.inf, 0.0):
-        sample = eb.Sample(adjusted.units, replace(adjusted.design, odds=odds))
-        fit = impact_of(sample, PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"]).fit
+        fit = impact_of(at_odds(adjusted, odds), PEOPLE.pred, PEOPLE.true, ["mean(size)", "count"]).fit
         ends[odds] = fit.interval()
     every = np.stack([*ends.values(), own.fit.interval()])
     table = own.table()
@@ -472,10 +412,6 @@ def test_groups_and_own_numbers_have_both_cases_and_the_fault():
     np.testing.assert_allclose(np.sort(table[["worst", "best"]]), outer, rtol=1e-12)
     assert f"({eb._internal.digits.format_number(outer[1, 0])} to" in own.sentences()[1]
     assert said in own.sentences()
-
-
-def worst_of(sample):
-    return eb.Sample(sample.units, replace(sample.design, odds=np.inf))
 
 
 def test_one_undecided_draw_of_a_flawless_matcher_leaves_no_metric_open():

@@ -173,11 +173,6 @@ def test_effects_on_the_difference_of_both_phases_are_its_derivatives():
     np.testing.assert_allclose((of_part.change - of_all.change)[:, 0], -np.array(expected)[order], atol=1e-9)
 
 
-def test_weights_of_a_part_estimate_the_same_totals():
-    part = subsample(sample_of(CHEAP, RECORDS), np.arange(100, 250))
-    np.testing.assert_allclose(part.contributions([eb.columns.RECORDS]).sum(), len(TRUTH), rtol=1e-12)
-
-
 def test_careful_draws_may_be_anywhere_among_the_cheap_ones():
     order = np.random.default_rng(1).permutation(600)
     first = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, RECORDS[:150]), PR)

@@ -1,41 +1,12 @@
 """Old labels and a few draws among new records, as one design."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import erbayes as eb
 
 LABELS = {1: "x", 2: "x", 3: "y", 4: "y", 7: "z"}
 OLD, NEW = [1, 2, 3, 5, 6], [4, 7, 8]
-
-
-def population(seed=0):
-    """Truth and prediction of 60 old and 30 new records; new ones are linked badly."""
-    rng = np.random.default_rng(seed)
-    truth = pd.Series(rng.integers(0, 25, 90))
-    prediction = truth.where(
-        rng.random(90) < np.where(np.arange(90) < 60, 0.95, 0.6), rng.integers(25, 60, 90)
-    )
-    return truth, prediction, truth.index[:60], truth.index[60:]
-
-
-def test_every_pair_of_samples_gives_the_totals_on_average():
-    """One old and one new draw are too few for a variance, so that weights are checked by their mean."""
-    truth, prediction, old, new = population()
-    sizes = truth.value_counts()
-    mean = pd.Series(0.0, ["records", "true_links", "predicted_links"])
-    rng = np.random.default_rng(1)
-    for _ in range(400):
-        draws = [truth[rng.choice(part, n)].to_numpy() for part, n in ((old, 6), (new, 4))]
-        labels = truth[truth.isin(np.concatenate(draws))]
-        design = eb.top_up(labels, (old, draws[0]), (truth.index, draws[1]))
-        sample = eb.Sample(eb.measure(prediction, labels), design)
-        columns = [eb.columns.RECORDS, eb.columns.TRUE_LINKS, eb.columns.PREDICTED_LINKS]
-        mean += sample.contributions(columns).sum(axis=0) / 400
-    clusters = prediction.value_counts()
-    expected = [90, (sizes * (sizes - 1) / 2).sum(), (clusters * (clusters - 1) / 2).sum()]
-    np.testing.assert_allclose(mean, expected, rtol=0.04)
 
 
 def test_weights_are_those_of_expected_draws():

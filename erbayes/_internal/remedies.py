@@ -44,8 +44,6 @@ class SingleUnit(Enum):
     """Refuse (the default)."""
     CERTAINTY = "certainty"
     """It adds nothing, since the unit was certain to be drawn."""
-    ADJUST = "adjust"
-    """It adds the squared distance of its draw from the mean of all draws, which is conservative."""
 
 
 MISSING = Remedy(

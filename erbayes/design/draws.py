@@ -74,27 +74,24 @@ class Round(NamedTuple):
 class DrawnUnits:
     """Rows of units with weights: the sum of weight × column over rows estimates a total.
 
-    A row is a distinct unit that counts once, or else a draw. Many samples of a study have a leading axis in
-    each array of rows or draws, in which those with fewer rows repeat a unit with a weight of 0.
+    Many samples of a study have a leading axis in each array of rows or draws, in which those with fewer rows
+    repeat a unit with a weight of 0.
 
     - `unit`, `weight` (k,): position of the unit, and how many units it represents.
     - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z), to which
       `overlap` and `by_share` add. `A` of many samples has their blocks along its diagonal, and `G` may be
       one for all.
-    - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. They alone can
-      have errors that no draw has shown.
-    - `repeated` (k,): how many draws a unit like it had, over its chance to be seen. A set of units is
-      missed with probability e^-Σrπ.
-    - `third` (k,): third moment of the row's multiplier.
+    - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. `repeated` (k,):
+      how many draws a unit like it had, over its chance to be seen, so that a set of units is missed with
+      probability e^-Σrπ. `third` (k,): third moment of the row's multiplier.
     - `once`: whether a row is a distinct unit, or else a draw. `centred`: whether contributions vary about
       the means of groups alone, which are then taken off, so that equal draws have a variance of 0 exactly.
-    - `absolute`: false if weights are known only up to a common factor.
-    - `df_lost`: degrees of freedom that means of strata and classes take.
-    - `order` (n,): unit of each draw, in the order of drawing.
-    - `repeats` (n,): weight of each draw if each counts; None where no design says it. `stratum` (n,): its
-      stratum, with factors `theta` (H,).
-    - `group` (k,): rows whose mean is taken off in the jackknife, -1 for all rows; None if none is. `scale`
-      (k,): of the square of each change.
+    - `absolute`: false if weights are known only up to a common factor. `df_lost`: degrees of freedom that
+      means of strata and classes take.
+    - `order` (n,): unit of each draw, in the order of drawing; `repeats` (n,): its weight if each counts,
+      None where no design says it; `stratum` (n,): its stratum, with factors `theta` (H,).
+    - `group` (k,): rows whose mean is taken off in the jackknife; None if none is. `scale` (k,): of the
+      square of each change.
     - `overlap` (k, k): what units that share records add to G; None if units are disjoint. Multipliers leave
       it out.
     - `by_share` (k, c), (c, c): slopes of weights by the shares of classes among draws, and the covariance of
@@ -202,11 +199,10 @@ class DrawnUnits:
         Z = self.residuals(Z)
         if self.group is None:
             return -Z, self.scale
-        group = self.group + 1  # 0: about the mean of all rows
-        n = np.bincount(group).astype(float)
-        means = np.stack([np.bincount(group, z) for z in Z.T], axis=-1) / np.maximum(n, 1)[:, None]
-        means[0] = Z.mean(axis=0)
-        factor = np.where((n > 1) & (np.arange(len(n)) > 0), n / np.maximum(n - 1, 1), 1.0)
+        group = self.group
+        n = np.maximum(np.bincount(group), 1)
+        means = np.stack([np.bincount(group, z) for z in Z.T], axis=-1) / n[:, None]
+        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
         return -(Z - means[group]) * factor[group, None], self.scale
 
     def multipliers(self, replicates: int, rng: np.random.Generator) -> FloatArray:
@@ -394,27 +390,15 @@ def count_each(
     stratum: IntArray | None = None,
     fpc: FloatArray | float = 1.0,
     absolute: bool = True,
-    adjust: bool = False,
 ) -> DrawnUnits:
     """Return a row for each draw, with its weight, of draws that are independent within strata.
 
-    The covariance is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5). If
-    `adjust`, the single draw of a stratum is taken about the mean of all draws.
+    The covariance is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5).
     """
     h = np.zeros(order.shape[-1], dtype=np.int64) if stratum is None else stratum
     n, shape = np.bincount(h).astype(float), order.shape
     theta = np.broadcast_to(np.asarray(fpc, dtype=float), n.shape)
     factor = theta * np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-    A, G, group = indicate(np.broadcast_to(h, shape), len(n)), -np.diag(factor / n), h
-    if adjust and (single := np.flatnonzero(n == 1)).size:
-        # about the mean of all draws, the sums over which are one column more
-        total = len(order)
-        A = csr_array(np.column_stack([A.toarray(), np.ones(total)]))
-        G = np.pad(G, (0, 1))
-        G[single, single] = 0.0
-        G[single, -1] = G[-1, single] = -factor[single] / total
-        G[-1, -1] = factor[single].sum() / total**2
-        group = np.where(n[h] == 1, -1, h)
     d = factor[h]
     if len(h) == 1 and theta[0] > 0:
         d = np.full(1, np.nan)
@@ -425,16 +409,16 @@ def count_each(
         unit=order,
         weight=weight,
         d=np.broadcast_to(d, shape),
-        A=A,
-        G=G,
+        A=indicate(np.broadcast_to(h, shape), len(n)),
+        G=-np.diag(factor / n),
         unseen=np.broadcast_to(theta[h], shape),
         repeated=np.broadcast_to(repeated, shape),
         third=np.broadcast_to(third[h], shape),
         order=order,
         scale=scale[h],
-        group=group,
+        group=h,
         once=False,
-        centred=bool((group >= 0).all()),
+        centred=True,
         absolute=absolute,
         df_lost=len(n),
         repeats=weight,

@@ -183,7 +183,7 @@ class ByPredictedSize(Brief, InOneRound):
     ------
     DataError, NotIdentified
         In `expand`, if a drawn unit has chance 0, if the prediction is not the one that was drawn from, or if
-        labelled records that are missing in it were not omitted.
+        labelled records that are missing in it were kept.
 
     Examples
     --------
@@ -360,14 +360,14 @@ class Pooled(Brief):
         if isinstance(self.parts, HasRounds) or not isinstance(self.parts, Sequence) or not self.parts:
             raise DataError("parts must be a list of designs, one or more")
         for part in self.parts:
+            name = getattr(part, "__name__", type(part).__name__)
             if isinstance(part, type | Pooled) or not isinstance(part, HasRounds):
                 raise DataError(
-                    f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
-                    "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
-                    "KnownSelection"
+                    f"draws by {name} cannot be pooled: the chance of a unit at one draw must be known, as "
+                    "under UniformRecords, ByPredictedSize or KnownSelection"
                 )
             if getattr(part, "draws", None) is None:
-                raise DataError(f"{type(part).__name__} in a pool needs its draws")
+                raise DataError(f"{name} in a pool needs its draws")
 
     def rounds(self, units: Units) -> list[Round]:
         return [one for part in self.parts for one in part.rounds(units) if one.draws]
@@ -408,8 +408,7 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     >>> eb.Sample(units, design).expansion.weight.round(2)
     array([1.12, 1.8 , 1.8 ])
     """
-    known = Clustering.of(labels, "labels")
-    nothing = pd.Index([])
+    known, nothing = Clustering.of(labels, "labels"), pd.Index([])
     before, _ = list_all_records(old[0], nothing, "old part")
     now = ids(new[0], "record ids of the new part")
     after, _ = list_all_records(now[~now.isin(before)], nothing, "new part")
@@ -418,19 +417,19 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
             f"all {len(now):,} records of the new part are old ones: no draw was made among new ones"
         )
     inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
-    outside = ~(inside[0] | inside[1])
-    said = f"{{n}} of {len(outside):,} labelled records are neither old nor new, such as"
-    refuse_cases(known.records[outside], said, ": list all records, old=(ids, draws), new=(ids, draws)")
+    outside = known.records[~(inside[0] | inside[1])]
+    said = f"{{n}} of {len(known.records):,} labelled records are neither old nor new, such as"
+    refuse_cases(outside, said, ": list all records, old=(ids, draws), new=(ids, draws)")
     parts = []
-    for what, draws, part, records in zip(
-        ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True
-    ):
+    of_each = zip(("old", "new"), (old[1], new[1]), inside, (before, after), strict=True)
+    for what, draws, part, records in of_each:
         count = np.bincount(known.codes[part], minlength=len(known.clusters))
         drawn = ids(draws, f"{what} draws")
-        said = f"{what} draws are of entities that have no {what} record in the labels, such as"
-        strange = ~drawn.isin(known.clusters[count > 0])
-        remedy = ": label every record of each drawn entity"
-        refuse_cases(drawn[strange], f"{{n}} of {len(drawn):,} {said}", remedy)
+        strange = drawn[~drawn.isin(known.clusters[count > 0])]
+        said = (
+            f"{{n}} of {len(drawn):,} {what} draws are of entities that have no {what} record in the labels"
+        )
+        refuse_cases(strange, f"{said}, such as", ": label every record of each drawn entity")
         parts.append(KnownSelection(pd.Series(count / len(records), known.clusters), drawn))
     return Pooled(parts)
 

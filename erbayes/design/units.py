@@ -131,9 +131,8 @@ class Stratified(Brief):
         single = (n == 1) & (T > 1)
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
-            refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
-        weight, adjust = (T / n)[codes], rule is SingleUnit.ADJUST
-        return count_each(np.arange(len(units)), weight, codes.astype(np.int64), 1 - n / T, adjust=adjust)
+            refuse_cases(names[single], said, ": merge strata or pass SingleUnit.CERTAINTY")
+        return count_each(np.arange(len(units)), (T / n)[codes], codes.astype(np.int64), 1 - n / T)
 
     def _find_sizes(self, names: pd.Index) -> IntArray:
         """Return the number of units of each stratum, refusing a population of other strata."""
