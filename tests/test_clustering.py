@@ -20,10 +20,8 @@ STRINGS = [
 
 def kinds(ids):
     """The same strings as pandas, pyarrow and Python hold them."""
-    return [
-        pd.Index(ids, dtype=d)
-        for d in ("str", object, "string[python]", "string[pyarrow]", "large_string[pyarrow]")
-    ]
+    types = "str", object, "string[python]", "string[pyarrow]", "large_string[pyarrow]"
+    return [pd.Index(ids, dtype=dtype) for dtype in types]
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -68,21 +66,15 @@ def test_integers_and_their_text_are_not_the_same_id(records, listed):
 @pytest.mark.parametrize("ids", [["b", "a", "b", "c"], [3, -1, 3, 2**60]])
 def test_clusters_are_numbered_as_they_appear_whatever_holds_them(ids):
     categories = pd.Categorical(ids, categories=pd.unique(pd.Series([*ids[::-1], *ids[:1]])))
-    for values in (
-        ids,
-        categories,
-        categories.add_categories([type(ids[0])(99)]),
-        pd.Series(ids).to_numpy(dtype=object),
-    ):
+    more, objects = categories.add_categories([type(ids[0])(99)]), pd.Series(ids).to_numpy(dtype=object)
+    for values in (ids, categories, more, objects):
         found = Clustering.of(pd.DataFrame({"r": range(4), "c": values}))
         assert found.codes.tolist() == [0, 1, 0, 2] and found.codes.dtype == np.int64
         assert list(found.clusters) == [ids[0], ids[1], ids[3]]
         assert found.sizes.tolist() == [2, 1, 1]
-    frame = pl.DataFrame({"r": range(4), "c": ids})
+    frame, texts = (pl.DataFrame({"r": range(4), "c": values}) for values in (ids, list(map(str, ids))))
     assert Clustering.of(frame).codes.tolist() == [0, 1, 0, 2]
-    assert Clustering.of(
-        pl.DataFrame({"r": range(4), "c": list(map(str, ids))}).cast({"c": pl.Categorical})
-    ).sizes.tolist() == [2, 1, 1]
+    assert Clustering.of(texts.cast({"c": pl.Categorical})).sizes.tolist() == [2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -101,12 +93,8 @@ def test_what_is_wrong_with_clusters_is_said(clusters, message):
 
 
 def test_nothing_at_all():
-    for empty in (
-        {},
-        pd.Series([], dtype="str"),
-        pd.Series([], dtype="category"),
-        pd.DataFrame({"r": [], "c": []}),
-    ):
+    series = (pd.Series([], dtype=dtype) for dtype in ("str", "category"))
+    for empty in ({}, *series, pd.DataFrame({"r": [], "c": []})):
         assert len(Clustering.of(empty).records) == 0
 
 
@@ -218,11 +206,9 @@ def test_no_pairs():
 @pytest.mark.parametrize("kind", [lambda t: t, pl.DataFrame])
 def test_columns_are_not_chosen_by_position(kind):
     table = kind(pd.DataFrame({"key": ["a", "b"], "annotator": ["x", "x"], "who": ["e", "e"]}))
-    with pytest.raises(
-        eb.DataError,
-        match=r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
-        r"the entity; choose two: table.set_index\('record'\)\['cluster'\] \(FILE:RECORD,CLUSTER\)$",
-    ):
+    said = r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
+    said += r"the entity; choose two: table.set_index\('record'\)\['cluster'\] \(FILE:RECORD,CLUSTER\)$"
+    with pytest.raises(eb.DataError, match=said):
         eb.measure({"a": 1, "b": 1}, table)
     assert len(Clustering.of(table[["key", "who"]]).clusters) == 1
 
@@ -288,31 +274,8 @@ def test_a_frame_of_an_old_polars_is_told_the_version():
             assert (hint in str(refusal.value)) == hinted
 
 
-def test_groups_of_records_are_clusters():
-    """dedupe's partition, networkx' components and a mapping; records in no group are alone."""
-    groups, ids = [{"a", "b"}, {"c"}, set()], list("abcd")
-    dedupe = [(("a", "b"), (0.9, 0.8)), (("c",), (1.0,))]
-    for given in (groups, iter(groups), dedupe, [np.array(["a", "b"]), ("c",)]):
-        found = Clustering.from_groups(given, records=ids)
-        together = dict(zip(found.records, found.codes, strict=True))
-        assert sorted(found.sizes.tolist()) == [1, 1, 2] and together["a"] == together["b"]
-        assert set(found.clusters) <= set(ids)
-    named = Clustering.from_groups({"Ann": [1, 2], "Bo": [3]})
-    assert named.clusters.tolist() == ["Ann", "Bo"] and named.sizes.tolist() == [2, 1]
-    assert Clustering.from_groups([("a", "b"), ("c", "d")]).sizes.tolist() == [2, 2]
-    for wrong, said in (
-        (lambda: Clustering.from_groups([["a", "b"], ["b"]]), "1 duplicates, such as 'b'"),
-        (lambda: Clustering.from_groups(["ab", "c"]), "a group is a collection of record ids, not 'ab'"),
-        (
-            lambda: Clustering.from_groups([["a"]], records=["b"]),
-            "1 of 1 records in the groups are not among",
-        ),
-        (lambda: Clustering.from_groups({"d": ["a"]}, records=ids), "1 records in no group have the name of"),
-        (
-            lambda: Clustering.of({"x": ["a", "b"]}),
-            "list objects: of groups of records, Clustering.from_groups",
-        ),
-        (lambda: Clustering.of(groups), "of groups of records Clustering.from_groups"),
-    ):
-        with pytest.raises(eb.DataError, match=said):
-            wrong()
+def test_records_of_each_cluster_are_no_memberships():
+    with pytest.raises(eb.DataError, match="list objects: give the cluster of each record, not the records"):
+        Clustering.of({"x": ["a", "b"]})
+    with pytest.raises(eb.DataError, match="expected a Series, a mapping"):
+        Clustering.of([{"a", "b"}, {"c"}])

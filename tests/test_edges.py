@@ -83,15 +83,8 @@ def test_thresholds_are_quantiles_of_distinct_scores():
 
 
 def test_columns_of_splink_and_of_dedupe_are_known():
-    splink = pd.DataFrame(
-        {
-            "match_weight": [3.0, 4.0],
-            "match_probability": [0.8, 0.9],
-            "unique_id_l": [1, 2],
-            "unique_id_r": [2, 3],
-            "gamma_name": [1, 1],
-        }
-    )
+    scores = {"match_weight": [3.0, 4.0], "match_probability": [0.8, 0.9]}
+    splink = pd.DataFrame(scores | {"unique_id_l": [1, 2], "unique_id_r": [2, 3], "gamma_name": [1, 1]})
     edges = Edges.of(splink, [1, 2, 3])
     assert (edges.left.tolist(), edges.right.tolist(), edges.score.tolist()) == ([0, 1], [1, 2], [3, 4])
     assert Edges.of(splink, [1, 2, 3], "match_probability").score.tolist() == [0.8, 0.9]
@@ -102,9 +95,7 @@ def test_columns_of_splink_and_of_dedupe_are_known():
     two = splink.assign(source_dataset_l="a", source_dataset_r=["a", "b"])
     listed = ["a-__-1", "a-__-2", "a-__-3", "b-__-3", "b-__-1"]
     assert Edges.of(two.assign(unique_id_r=[2, 1]), listed).right.tolist() == [1, 4]
-    with pytest.raises(
-        eb.DataError, match="of type string, those of the list of all records of type integer"
-    ):
+    with pytest.raises(eb.DataError, match="of type string, those of the list of all records of type int"):
         Edges.of(two.assign(unique_id_r=[2, 1]), [1, 2, 3])
     assert len(Edges.of(two.assign(source_dataset_r="a"), [1, 2, 3]).score) == 2
 
@@ -160,10 +151,8 @@ def test_bad_thresholds_are_refused_with_a_sentence(scores, at, said):
 def test_thresholds_at_the_ends_of_the_scores_are_taken():
     assert Edges.of(WEIGHTS.assign(weight=[0.0, 0.5, 0.9, 1.0]), ALL).thresholds([0, 1]).tolist() == [1, 0]
     assert Edges.of(WEIGHTS, ALL).thresholds([-1, 7, 8]).tolist() == [8, 7, -1]
-    assert Edges.of(WEIGHTS.assign(weight=[0.0, 0.5, 0.9, 1.1]), ALL).thresholds([1.2, 1.1]).tolist() == [
-        1.2,
-        1.1,
-    ]
+    edges = Edges.of(WEIGHTS.assign(weight=[0.0, 0.5, 0.9, 1.1]), ALL)
+    assert edges.thresholds([1.2, 1.1]).tolist() == [1.2, 1.1]
 
 
 def test_labelled_records_that_are_not_listed_are_refused():
@@ -181,13 +170,13 @@ def chain(true, false):
 
 def test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors():
     # 10 and 10 edges, all in the wrong order: share 1, error sqrt(21 / 1200) = .132, 3.8 errors from a half
-    assert chain(range(10), range(10, 20))[0].alarms(chain(range(10), range(10, 20))[1]) == []
     # 14 and 14: error sqrt(29 / 2352) = .111, 4.503 errors; 13 and 13: 4.33
     edges, labels = chain(range(14), range(14, 28))
     (doubt,) = edges.alarms(labels)
     assert "in 100% of comparisons: if scores are distances, give their negatives" in doubt
     assert doubt.grade.value == "fault"
-    for true, false in ((range(14, 28), range(14)), ([1] * 14, [1] * 14), (range(14), [])):
+    ordered, ties, alone = (range(14, 28), range(14)), ([1] * 14, [1] * 14), (range(14), [])
+    for true, false in ((range(10), range(10, 20)), ordered, ties, alone):
         edges, labels = chain(true, false)
         assert edges.alarms(labels) == []
 
@@ -200,21 +189,11 @@ def test_integers_that_floating_point_would_round_are_no_scores():
             eb.thresholds(large, {"a": "x"}, eb.UniformClusters(population=3), records=list("abc"))
         with pytest.raises(eb.DataError, match=r"2 of 2 are integers from 2\*\*53 on, which lose it"):
             eb.Clustering.from_pairs(large, score="score", threshold=3.0, records=list("abc"))
-    for most, refused in ((2**53 - 1, False), (2**53, True)):
-        edge = frame.assign(score=[2, most])
-        try:
-            assert (
-                len(eb.Clustering.from_pairs(edge, score="score", threshold=3.0, records=list("abc")).sizes)
-                == 2
-            )
-        except eb.DataError as error:
-            assert refused and "1 of 2 are integers from 2**53 on" in str(error)
-        else:
-            assert not refused
-    with pytest.raises(eb.DataError, match="must be numbers, not such as 2j"):
-        eb.thresholds(
-            frame.assign(score=frame["score"] * 1j),
-            {"a": "x"},
-            eb.UniformClusters(population=3),
-            records=list("abc"),
-        )
+    options = {"score": "score", "threshold": 3.0, "records": list("abc")}
+    assert len(eb.Clustering.from_pairs(frame.assign(score=[2, 2**53 - 1]), **options).sizes) == 2
+    for scores, said in (
+        ([2, 2**53], "1 of 2 are integers from 2..53 on"),
+        ([2j, 5j], "numbers, not such as 2j"),
+    ):
+        with pytest.raises(eb.DataError, match=said):
+            eb.Clustering.from_pairs(frame.assign(score=scores), **options)

@@ -57,9 +57,8 @@ def cuts(number):
     entity, labels, design = sampled(60_000, 500)
     left = np.arange(len(entity) - 1)
     rng = np.random.default_rng(0)
-    score = np.where(
-        entity[left] == entity[left + 1], rng.normal(3, 2, len(left)), rng.normal(-3, 2, len(left))
-    )
+    inside, outside = rng.normal(3, 2, len(left)), rng.normal(-3, 2, len(left))
+    score = np.where(entity[left] == entity[left + 1], inside, outside)
     edges = pd.DataFrame({"left": left, "right": left + 1, "score": score})
     return lambda: eb.thresholds(edges, labels, design, at=number, records=np.arange(len(entity))).table()
 
@@ -100,13 +99,9 @@ def test_costs_are_linear(name):
 )
 def test_a_short_command_loads_what_it_needs(command, unneeded, tmp_path):
     """Loading modules is most of its time."""
-    records = range(30)
-    pd.DataFrame({"record": records, "cluster": [i // 3 for i in records]}).to_csv(
-        tmp_path / "p.csv", index=False
-    )
-    pd.DataFrame({"record": range(9), "entity": [i // 3 for i in range(9)]}).to_csv(
-        tmp_path / "l.csv", index=False
-    )
+    for file, column, records in (("p.csv", "cluster", range(30)), ("l.csv", "entity", range(9))):
+        table = pd.DataFrame({"record": records, column: [i // 3 for i in records]})
+        table.to_csv(tmp_path / file, index=False)
     words = [command, "p.csv", "l.csv", "-d", "uniform-clusters", *(["-o", "r.html"] * (command == "report"))]
     code = f"""
 import atexit, sys
@@ -114,12 +109,6 @@ atexit.register(lambda: print("loaded", [name for name in {unneeded} if name in 
 from erbayes.cli import app
 app({words})
 """
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=True,
-    )
+    options = {"capture_output": True, "text": True, "encoding": "utf-8", "check": True}
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, **options)
     assert found.stdout.splitlines()[-1] == "loaded []"

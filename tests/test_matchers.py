@@ -1,5 +1,6 @@
 """What matchers write, through the commands: columns of each file, composite keys, questions, folders."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -19,6 +20,11 @@ DESIGN = ("-d", "uniform-clusters", "-m", "precision,recall", "-f", "csv")
 
 def write(file, /, **columns):
     pd.DataFrame(columns).to_csv(file, index=False)
+
+
+def shown_table(*call):
+    """What a command prints as CSV."""
+    return pd.read_csv(io.StringIO(run(*call).stdout))
 
 
 @pytest.fixture
@@ -47,12 +53,10 @@ def test_columns_may_differ_by_file(files):
         ("p.csv", "truth.csv", "--record", "record"),
     ):
         assert run("estimate", *call, *DESIGN).stdout == wanted, call
-    assert "own.csv has no column 'group'" in refused(
-        "estimate", "own.csv:customer,group", "truth.csv", *DESIGN
-    )
-    assert (
-        "Path 'none.csv:a,b' does not exist" in run("estimate", "none.csv:a,b", "truth.csv", *DESIGN).stderr
-    )
+    told = refused("estimate", "own.csv:customer,group", "truth.csv", *DESIGN)
+    assert "own.csv has no column 'group'" in told
+    told = run("estimate", "none.csv:a,b", "truth.csv", *DESIGN).stderr
+    assert "Path 'none.csv:a,b' does not exist" in told
     pd.read_csv("own.csv").to_csv("odd:a@1.csv", index=False)
     assert run("estimate", "odd:a@1.csv:customer,grp", "truth.csv", *DESIGN).stdout == wanted
 
@@ -75,10 +79,7 @@ def test_two_matchers_are_compared_as_they_are(files):
 def test_a_threshold_that_may_be_of_either_score_is_asked_about(files):
     told = refused("estimate", "edges.csv@0.99", "truth.csv", *DESIGN)
     assert "by match_probability" in told and "by match_weight" in told
-    ends = "FILE:unique_id_l,unique_id_r"
-    assert f"score='match_probability' ({ends},match_probability@0.99)" in told.replace(
-        "customer_", "unique_id_"
-    )
+    assert "score='match_probability' (FILE:customer_l,customer_r,match_probability@0.99)" in told
     for command in (
         "draw edges.csv --threshold .99 -d uniform-records -n 3 --seed 1 -o f",
         "check edges.csv@.99 truth.csv -d uniform-clusters --min-precision .9",
@@ -101,17 +102,14 @@ def test_source_and_id_are_a_key_in_every_file(files):
     for labels in ("labels.csv", "joined-labels.csv", "shop.csv:shop+nr,person"):
         shown = run("estimate", "two.csv", labels, *DESIGN)
         assert shown.stdout == wanted and "records are like web-__-0" in shown.stderr, labels
-    scanned = run("estimate", "two.csv", "labels.csv", *DESIGN, "--memory-limit", "1GB")
-    pd.testing.assert_frame_equal(
-        *(pd.read_csv(pd.io.common.StringIO(text)) for text in (scanned.stdout, wanted))
-    )
+    scanned = shown_table("estimate", "two.csv", "labels.csv", *DESIGN, "--memory-limit", "1GB")
+    pd.testing.assert_frame_equal(scanned, pd.read_csv(io.StringIO(wanted)))
     same = np.flatnonzero((WHO[1:] == WHO[:-1]) & (source[1:] != source[:-1]))
     left = {"source_dataset_l": source[same], "unique_id_l": number[same]}
     right = {"source_dataset_r": source[same + 1], "unique_id_r": number[same + 1]}
     write("edges.csv", match_weight=9.0, match_probability=0.998, **left, **right)
     write("all.csv", source_dataset=source, unique_id=number)
-    shown = run("clusters", "edges.csv@.5", "--records", "all.csv", "-f", "csv")
-    made = pd.read_csv(pd.io.common.StringIO(shown.stdout))
+    made = shown_table("clusters", "edges.csv@.5", "--records", "all.csv", "-f", "csv")
     joined = made.set_index("record")["cluster"]
     assert len(joined) == RECORDS and (joined[key].groupby(WHO).nunique() == 1).all()
     said = run(*"estimate two.csv --attributes labels.csv --by note shop.csv:shop+nr,person".split(), *DESIGN)
@@ -200,16 +198,12 @@ def test_what_stands_behind_a_file_is_heeded_or_refused(files, call, said):
 
 def test_a_scan_heeds_what_stands_behind_a_file(files):
     pd.DataFrame({"id": IDS, "cluster": PREDICTED, "other": OTHER}).to_csv("both.csv", index=False)
+    found = {}
     for words in ("id,other", "id,cluster"):
-        memory, scanned = (
-            run("estimate", f"both.csv:{words}", "truth.csv", *DESIGN, *more)
-            for more in ((), ("--memory-limit", "1GB"))
-        )
-        one, two = (pd.read_csv(pd.io.common.StringIO(shown.stdout)) for shown in (memory, scanned))
-        pd.testing.assert_frame_equal(one, two)
-    other = pd.read_csv(
-        pd.io.common.StringIO(run("estimate", "both.csv:id,other", "truth.csv", *DESIGN).stdout)
-    )
+        call = "estimate", f"both.csv:{words}", "truth.csv", *DESIGN
+        found[words] = shown_table(*call)
+        pd.testing.assert_frame_equal(found[words], shown_table(*call, "--memory-limit", "1GB"))
+    one, other = found.values()
     assert one["estimate"][1] != other["estimate"][1]
 
 
@@ -226,32 +220,25 @@ def test_a_known_name_comes_before_another_column_of_the_same_ids(files):
     ("call", "said"),
     [
         ("thresholds edges.csv truth.csv --records own.csv:customer --at .9,.99", "say which: score="),
-        (
-            "draw edges.csv --edges -d pairs -n 9 --seed 1 --records own.csv:customer --threshold .9 -o q",
-            "say which",
-        ),
+        ("draw edges.csv --edges -d pairs -n 9 --seed 1 --records own.csv:customer --threshold .9 -o q", "say which"),
         ("estimate words.csv truth.csv", "answers 'is_match' must be 1 or 0, yes or no, not such as 'maybe'"),
         ("estimate percent.csv@0.95 truth.csv", "lie between 96 and 99, all above 0.95: is that a share"),
         ("estimate own.csv:grp gold.csv", "it is not clear which is the entity"),
     ],
-)
+)  # fmt: skip
 def test_what_would_be_another_number_is_asked(files, call, said):
     ends = {"id_l": IDS[:-1], "id_r": IDS[1:]}
     write("words.csv", **ends, is_match=np.where(np.arange(RECORDS - 1) % 2, "maybe", "y"))
     write("percent.csv", **ends, similarity=96 + np.arange(RECORDS - 1) % 4)
     write("gold.csv", cluster_id=PREDICTED, customer=IDS, golden=WHO)
-    design = (
-        []
-        if call.startswith("draw")
-        else ["-d", "uniform-records" if "thresholds" in call else "uniform-clusters"]
-    )
-    assert said in refused(*call.split(), *design)
+    design = ["-d", "uniform-records" if "thresholds" in call else "uniform-clusters"]
+    assert said in refused(*call.split(), *([] if call.startswith("draw") else design))
 
 
 def test_answers_in_words_are_answers(files):
     same = WHO[1:] == WHO[:-1]
     write("yes.csv", id_l=IDS[:-1], id_r=IDS[1:], is_match=np.where(same, "Yes", "no"))
-    made = pd.read_csv(pd.io.common.StringIO(run("clusters", "yes.csv", "-f", "csv").stdout))
+    made = shown_table("clusters", "yes.csv", "-f", "csv")
     assert (made.set_index("record")["cluster"][IDS].groupby(WHO).nunique() == 1).all()
     assert made["cluster"].nunique() == WHO[-1] + 1
 
@@ -266,9 +253,7 @@ def test_a_name_that_the_labels_have_comes_first(files):
 
 def test_heads_of_clusters_may_be_blank(files):
     write("star.csv", Id=["a", "b", "c", "d"], canonical_id=["", "a", "", "c"])
-    made = pd.read_csv(
-        pd.io.common.StringIO(run("clusters", "star.csv", "--blank", "own", "-f", "csv").stdout)
-    )
+    made = shown_table("clusters", "star.csv", "--blank", "own", "-f", "csv")
     assert made["cluster"].tolist() == ["a", "a", "c", "c"]
 
 
@@ -287,13 +272,8 @@ def write_files_of_each_tool():
     write("ids.csv", id=numbers)
     write("clusters.csv", cluster_id=WHO, unique_id=key)
     weight = np.where(together, 20.0, -9.0)
-    write(
-        "edges.csv",
-        unique_id_l=IDS[:-1],
-        unique_id_r=IDS[1:],
-        match_weight=weight,
-        match_probability=1 / (1 + 2.0**-weight),
-    )
+    scores = {"match_weight": weight, "match_probability": 1 / (1 + 2.0**-weight)}
+    write("edges.csv", unique_id_l=IDS[:-1], unique_id_r=IDS[1:], **scores)
     write("dedupe.csv", **{"Cluster ID": WHO, "confidence_score": 0.9, "Id": IDS})
     write("pairs.csv", rec_id_1=left[together], rec_id_2=right[together])
     write("zingg.csv", z_cluster=WHO, z_zid=numbers, z_source="crm", z_minScore=0.5, z_maxScore=0.9)

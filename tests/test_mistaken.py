@@ -64,10 +64,8 @@ def test_edges_are_refused_whatever_the_policy(ids, kind, missing):
     entity, cluster, rng = world(1)
     records, chosen = IDS[ids](rng), drawn(entity, rng)
     other, rows = EDGES[kind](records, cluster)
-    prediction, labels = (
-        pd.Series(other[rows], records[rows]),
-        pd.Series(entity[chosen] + 10**6, records[chosen]),
-    )
+    prediction = pd.Series(other[rows], records[rows])
+    labels = pd.Series(entity[chosen] + 10**6, records[chosen])
     with pytest.raises(eb.DataError, match="rows of the prediction look like pairs of records") as error:
         eb.measure(prediction, labels, missing=missing)
     assert error.value.remedies == (remedies.LINKS,)
@@ -128,21 +126,17 @@ PREDICTION = pd.Series(["a", "a", "b", "b", "c", "c"], ["x1", "x2", "x3", "x4", 
 @pytest.mark.parametrize(
     "labels, message",
     [
-        (
-            {"X1": "e", " x2 ": "e", "zz": "f"},
-            "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both",
-        ),
+        ({"X1": "e", " x2 ": "e", "zz": "f"},
+            "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both"),
         (
             {"a": "x1", "b": "x2"},
             "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred.* in the other order",
         ),
-        (
-            {"zz": "e", "yy": "e"},
-            "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or",
-        ),
+        ({"zz": "e", "yy": "e"},
+            "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or"),
         ({f"y{i}": "e" for i in range(9)}, "the labels hold more records than the prediction, which has 6"),
     ],
-)
+)  # fmt: skip
 def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
     for missing in set(eb.Missing) - {eb.Missing.COMMON}:
         with pytest.raises(eb.DataError, match=message) as error:
@@ -158,7 +152,7 @@ def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
         (
             ["\u00e9", "a\u0301"],
             ["e\u0301", "\u00e1"],
-            r"2 of them are there in another form of Unicode \(NFC or NFD\)",
+            r"2 .* are there in another form of Unicode \(NFC or NFD\)",
         ),
         (["7", "8"], ["7.0", "8.0"], r"2 of them are there with or without '\.0' at the end"),
         (["0", "1", "2"], ["p", "q"], "its records are 0, 1, 2, …: are they the index of a table"),
@@ -182,10 +176,8 @@ def test_numbers_that_are_ids_are_no_index(prediction, labelled):
 
 
 def test_a_policy_is_offered_where_only_some_are_missing():
-    with pytest.raises(
-        eb.DataError,
-        match=r'1 of 3 .*; choose a policy to go on \("omit", "singleton" or "together"\): missing="omit"',
-    ) as error:
+    said = r'1 of 3 .*; choose a policy to go on \("omit", "singleton" or "together"\): missing="omit"'
+    with pytest.raises(eb.DataError, match=said) as error:
         eb.measure(PREDICTION, {"x1": "e", "x2": "e", "x9": "e"})
     assert error.value.remedies == (remedies.MISSING,)
     assert str(error.value) == f"{error.value.what}; {remedies.MISSING.value}"

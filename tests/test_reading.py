@@ -50,31 +50,18 @@ def read(text, records=None, sample=None, **named):
         ("cluster_id,unique_id 1,a 1,b 1,a", {}, "a+b"),
         ("Unnamed:_0,rec,cl 0,a,1 1,b,1", {"record": "rec", "cluster": "cl"}, "a+b"),
         # source and id together are a key only if ids alone are none
-        (
-            "cluster_id,source_dataset,unique_id p,A,1 p,B,1 q,A,2",
-            {},
-            "A-__-1+B-__-1 A-__-2",
-        ),
+        ("cluster_id,source_dataset,unique_id p,A,1 p,B,1 q,A,2", {}, "A-__-1+B-__-1 A-__-2"),
         ("cluster_id,source_dataset,unique_id p,A,1 p,B,3 q,A,2", {}, "1+3 2"),
         (f"{TWO_SOURCES} A,1,B,2 A,2,B,1", {}, "A-__-1+B-__-2 A-__-2+B-__-1"),
         (f"{TWO_SOURCES} A,a1,B,b1 A,a2,B,b2", {}, "a1+b1 a2+b2"),
         (f"{TWO_SOURCES} A,1,B,9", {"records": ["A-__-1", "B-__-9", "B-__-1"]}, "A-__-1+B-__-9 B-__-1"),
-        (
-            "shop,nr,cl A,1,p B,1,q A,2,p",
-            {"sources": ("shop",), "record": "nr", "cluster": "cl"},
-            "A-__-1+A-__-2 B-__-1",
-        ),
-        (
-            "shop,nr,person A,1,p B,1,q A,2,p",
-            {"records": ["A-__-1", "A-__-2", "B-__-1", "B-__-2"], "links": False},
-            "A-__-1+A-__-2 B-__-1",
-        ),
+        ("shop,nr,cl A,1,p B,1,q A,2,p", {"sources": ("shop",), "record": "nr", "cluster": "cl"},
+            "A-__-1+A-__-2 B-__-1"),
+        ("shop,nr,person A,1,p B,1,q A,2,p",
+            {"records": ["A-__-1", "A-__-2", "B-__-1", "B-__-2"], "links": False}, "A-__-1+A-__-2 B-__-1"),
         # a source stands beside ids that have it already
-        (
-            "shop,nr,person A,A-__-1,p B,B-__-1,q A,A-__-2,p",
-            {"records": ["A-__-1", "A-__-2", "B-__-1"], "links": False},
-            "A-__-1+A-__-2 B-__-1",
-        ),
+        ("shop,nr,person A,A-__-1,p B,B-__-1,q A,A-__-2,p",
+            {"records": ["A-__-1", "A-__-2", "B-__-1"], "links": False}, "A-__-1+A-__-2 B-__-1"),
         # links: by names of both ends, by a list of records, by values
         ("id_l,id_r a,b b,c d,e", {}, "a+b+c d+e"),
         ("id_l,id_r a,b b,c d,e", {"records": "abcdef"}, "a+b+c d+e f"),
@@ -101,13 +88,10 @@ def read(text, records=None, sample=None, **named):
         ("rec,head 1,1 2,1 3,3", {}, "1+2 3"),
         ("rec,cl a,1E5 b,1E5 c,2E5", {}, "a+b c"),
         ("id,cluster,match_group a,1,p b,1,p c,2,q", {}, "a+b c"),
-        (
-            "z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0",
-            {"record": "z_zid", "cluster": "z_cluster"},
-            "a+b c+d",
-        ),
+        ("z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0", {"record": "z_zid", "cluster": "z_cluster"},
+            "a+b c+d"),
     ],
-)
+)  # fmt: skip
 def test_readings(text, named, clusters):
     assert read(text, **named) == sorted(clusters.split())
 
@@ -116,11 +100,8 @@ def test_readings(text, named, clusters):
     ("text", "named", "said"),
     [
         ("l,r a,b b,c d,e", {}, r"3 records in 3 clusters .* or 5 records in 2 clusters \(links: l and r\)"),
-        (
-            "l,r a,b b,c d,e",
-            {"links": True},
-            "'l' and 'r' share ids, which are of one list, or of two tables",
-        ),
+        ("l,r a,b b,c d,e", {"links": True},
+            "'l' and 'r' share ids, which are of one list, or of two tables"),
         ("id_a,id_b 0,0 1,1 0,2", {}, "'id_a' and 'id_b' share ids"),
         ("ltable_id,rtable_id 0,1 1,2", {}, "'ltable_id' and 'rtable_id' share ids"),
         ("rec,parent 1,1 2,1 3,2", {}, "3 records in 2 clusters .* or 3 records in 1 clusters"),
@@ -132,98 +113,52 @@ def test_readings(text, named, clusters):
             "'match_probability': score='match_probability' \\(FILE:unique_id_l,unique_id_r,match_probability@0.99\\)",
         ),
         ("id_l,id_r,score a,b,.9", {}, "without a threshold, scores 'score' of any size would be links"),
-        (
-            "rec_1,rec_2,given_name,dob a,b,.9,1 b,c,.1,0",
-            {},
-            "is each row a link, or is 'given_name', 'dob' a score",
-        ),
+        ("rec_1,rec_2,given_name,dob a,b,.9,1 b,c,.1,0", {},
+            "is each row a link, or is 'given_name', 'dob' a score"),
         ("id_l,id_r a,b b,c", {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
         ("rec,x,name a,1,n b,1,m", {}, "3 columns, 'rec', 'x', 'name', and it is not clear which is the"),
         ("cluster_id,unique_id 1,a 1,b 2,a", {}, "1 duplicates, such as 'a'"),
-        (
-            "cluster_id,canonical_id,unique_id 1,1,a 1,2,b",
-            {},
-            "read in two ways, which give 2 records in 1 clusters",
-        ),
-        (
-            "X,customer,cl 1,4,a 2,3,a 3,2,b 4,1,c 5,5,c",
-            {"sample": "123"},
-            "records are 'X' or 'customer', which both",
-        ),
+        ("cluster_id,canonical_id,unique_id 1,1,a 1,2,b", {},
+            "read in two ways, which give 2 records in 1 clusters"),
+        ("X,customer,cl 1,4,a 2,3,a 3,2,b 4,1,c 5,5,c", {"sample": "123"},
+            "records are 'X' or 'customer', which both"),
         ("id1,id2,Class a,b,L b,c,N", {}, "is each row a link, or is 'Class' a score or an answer"),
-        (
-            "id1,id2,urteil a,b,gleich b,c,anders",
-            {},
-            "ay which word is a link: table.table.'urteil'. == 'gleich'",
-        ),
-        (
-            "id_l,id_r,land a,b,v b,c,w d,e,x f,g,y h,i,z j,k,u",
-            {},
-            "is each row a link, or is 'land' a score",
-        ),
-        (
-            "id_l,id_r,match a,b,maybe b,c,perhaps",
-            {},
-            "answers 'match' must be 1 or 0, yes or no, not such as 'maybe'",
-        ),
-        (
-            "key,others 1,2|3 2,1 3,1 4,5 5,4",
-            {},
-            "cells of 'others' list ids of records; if rows are links",
-        ),
-        (
-            "shop,nr,cluster_id a,1,p a,2,q b,1,q b,2,r",
-            {},
-            "ids 'nr' repeat, and are unique inside 'shop'; if that is",
-        ),
-        (
-            "rec,cl a,x b,x c,1 d,2",
-            {},
-            "'x' has 2 records, and is the only one without a number: is it a word",
-        ),
-        (
-            "rec,cl a,x1 b,x1~ c,x2".replace("~", "\u00a0"),
-            {"record": "rec", "cluster": "cl"},
-            "1 of 3 are there without the blanks at their ends too",
-        ),
+        ("id1,id2,urteil a,b,gleich b,c,anders", {},
+            "ay which word is a link: table.table.'urteil'. == 'gleich'"),
+        ("id_l,id_r,land a,b,v b,c,w d,e,x f,g,y h,i,z j,k,u", {},
+            "is each row a link, or is 'land' a score"),
+        ("id_l,id_r,match a,b,maybe b,c,perhaps", {},
+            "answers 'match' must be 1 or 0, yes or no, not such as 'maybe'"),
+        ("key,others 1,2|3 2,1 3,1 4,5 5,4", {}, "cells of 'others' list ids of records; if rows are links"),
+        ("shop,nr,cluster_id a,1,p a,2,q b,1,q b,2,r", {},
+            "ids 'nr' repeat, and are unique inside 'shop'; if that is"),
+        ("rec,cl a,x b,x c,1 d,2", {},
+            "'x' has 2 records, and is the only one without a number: is it a word"),
+        ("rec,cl a,x1 b,x1~ c,x2".replace("~", "\u00a0"), {"record": "rec", "cluster": "cl"},
+            "1 of 3 are there without the blanks at their ends too"),
         ("rec,cl a,1.00001E+11 b,1.00001E+11", {}, "1 of 1 are numbers that a spreadsheet rounded"),
         ("rec,cl 1.5E+11,a 2.5E+11,a", {}, "2 of 2 are numbers that a spreadsheet rounded"),
-        (
-            "700001,11 700002,12",
-            {},
-            "the first line of the prediction is '700001', '11': it must name the columns",
-        ),
+        ("700001,11 700002,12", {},
+            "the first line of the prediction is '700001', '11': it must name the columns"),
         ("Cluster_ID,Id 1,a ,b", {}, "cluster ids of the prediction: 1 of 2 are missing, the first in row 2"),
         ("id_l,id_r a,b ,c", {}, "1 of 2 are missing"),
-        (
-            "id_l,id_r a,b b,NULL c,NULL",
-            {"records": ["a", "b", "c", "NULL"]},
-            "1 of 4 ids stand for no record, and would join all that have it: 'NULL'",
-        ),
-        (
-            f"{TWO_SOURCES} A,1,B,1",
-            {"records": "12"},
-            "2 of 2 records in the prediction are not among all records",
-        ),
+        ("id_l,id_r a,b b,NULL c,NULL", {"records": ["a", "b", "c", "NULL"]},
+            "1 of 4 ids stand for no record, and would join all that have it: 'NULL'"),
+        (f"{TWO_SOURCES} A,1,B,1", {"records": "12"},
+            "2 of 2 records in the prediction are not among all records"),
         (f"source,id,cluster a{JOIN},1,p b,1,q", {}, f"1 sources hold '{JOIN}'"),
         # pairs of Zingg that somebody labelled, a distance, and a second column of clusters
-        (
-            "z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0",
-            {},
-            "2 of 4 rows say no in 'z_isMatch': are they in their clusters. If they are: table",
-        ),
+        ("z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0", {},
+            "2 of 4 rows say no in 'z_isMatch': are they in their clusters. If they are: table"),
         (
             "id_l,id_r,edit_dist a,b,.1 b,c,.9",
             {"threshold": 0.2},
             "'edit_dist' is a distance by its name, and scores are larger for likelier links; take its negative",
         ),
-        (
-            "id,cluster,match_group a,1,p b,1,q c,2,q",
-            {},
-            "read in two ways, which give 3 records in 2 clusters .* id, cluster.* id, match_group",
-        ),
+        ("id,cluster,match_group a,1,p b,1,q c,2,q", {},
+            "read in two ways, which give 3 records in 2 clusters .* id, cluster.* id, match_group"),
     ],
-)
+)  # fmt: skip
 def test_questions_and_refusals(text, named, said):
     with pytest.raises(DataError, match=said):
         read(text, **named)

@@ -162,9 +162,8 @@ OF_SHOPS = LABELS.assign(record=(SHOPS.shop + "-__-" + SHOPS.nr)[LABELLED].to_nu
 WEIGHTS = np.where(GOOD, RNG.uniform(7, 9, len(ENDS)), RNG.uniform(0.95, 2, len(ENDS))).round(3)
 ROWS = {
     "columns._ask_of_records": Row(NEAR, ["other", "right"], labels=OF_CUSTOMERS),
-    "columns.ask_of_answers": Row(
-        table(record=IDS, cluster=WORDS, match=["yes", "no"] * (N // 2)), ["right"]
-    ),
+    "columns.ask_of_answers": Row(table(record=IDS, cluster=WORDS, match=["yes", "no"] * (N // 2)),
+        ["right"]),
     "columns.explain_columns": Row(SHOPS, ["right"], labels=OF_SHOPS, alone=True, cli=False),
     "reading.remedy": Row(
         table(id_l=LEFT, id_r=RIGHT, match_weight=WEIGHTS, match_probability=np.where(GOOD, 0.99, 0.6)),
@@ -172,41 +171,26 @@ ROWS = {
         links=True,
         threshold=0.9,
     ),
-    "links.decide": Row(
-        table(id1=LEFT, id2=RIGHT, urteil=np.where(GOOD, "gleich", "anders")), ["right", "other"], links=True
-    ),
-    "links._name": Row(
-        table(id_l=LEFT, id_r=RIGHT, match=np.where(GOOD, "surely", "hardly")), ["right"], links=True
-    ),
-    "links._cut": Row(
-        table(id_l=LEFT, id_r=RIGHT, score=(WEIGHTS * 10).round(1)),
-        ["right"],
-        links=True,
-        threshold=0.9,
-        filled=50,
-    ),
-    "links._ask_for_scores": Row(
-        table(id_l=LEFT, id_r=RIGHT, s=WEIGHTS, t=RNG.random(len(ENDS)).round(3)),
-        ["right", "other"],
-        links=True,
-        threshold=3,
-        cli=False,
-    ),
-    "links.read": Row(
-        table(ltable_id=LEFT[GOOD], rtable_id=RIGHT[GOOD]), ["right"], links=True, listed=False, python=False
-    ),
-    "clustering._refuse_unclustered": Row(
-        table(record=IDS, cluster=np.where(SMALL, "NULL", WORDS)), ["other"]
-    ),
+    "links.decide": Row(table(id1=LEFT, id2=RIGHT, urteil=np.where(GOOD, "gleich", "anders")),
+        ["right", "other"], links=True),
+    "links._name": Row(table(id_l=LEFT, id_r=RIGHT, match=np.where(GOOD, "surely", "hardly")), ["right"],
+        links=True),
+    "links._cut": Row(table(id_l=LEFT, id_r=RIGHT, score=(WEIGHTS * 10).round(1)), ["right"], links=True,
+        threshold=0.9, filled=50),
+    "links._ask_for_scores": Row(table(id_l=LEFT, id_r=RIGHT, s=WEIGHTS, t=RNG.random(len(ENDS)).round(3)),
+        ["right", "other"], links=True, threshold=3, cli=False),
+    "links.read": Row(table(ltable_id=LEFT[GOOD], rtable_id=RIGHT[GOOD]), ["right"], links=True, listed=False,
+        python=False),
+    "clustering._refuse_unclustered": Row(table(record=IDS, cluster=np.where(SMALL, "NULL", WORDS)),
+        ["other"]),
     "clustering._code": Row(table(record=IDS, cluster=pd.Series(WORDS).mask(SMALL)), ["right"], cli=False),
     "ids.ids": Row(table(record=IDS, cluster=[f"{1 + c / 1000}E+11" for c in CLUSTER]), ["right"]),
     "ids.refuse_blanks": Row(
         table(record=IDS, cluster=[f"{w}{' ' * (i % 3 == 0)}" for i, w in enumerate(WORDS)]),
         ["right", "other"],
     ),
-    "ids.refuse_word_for_none": Row(
-        table(record=IDS, cluster=np.where(SMALL, "x", WORDS)), ["right", "other"]
-    ),
+    "ids.refuse_word_for_none": Row(table(record=IDS, cluster=np.where(SMALL, "x", WORDS)),
+        ["right", "other"]),
     "ids.refuse_lost_digits": Row(table(record=IDS, cluster=(CLUSTER + 1) * 2**54), ["right"], cli=False),
     "ids.refuse_no_records": Row(
         table(id_l=[*LEFT[GOOD], "NULL", "NULL"], id_r=[*RIGHT[GOOD], IDS[1], IDS[50]]),
@@ -214,7 +198,7 @@ ROWS = {
         links=True,
     ),
     "measuring.explain_missing": Row(table(record=IDS[4:], cluster=WORDS[4:]), ["other"]),
-}
+}  # fmt: skip
 """Refused tables by the place that refuses."""
 
 
@@ -376,19 +360,12 @@ def write_again(**said):
 
 right = lambda: estimate(P)  # noqa: E731
 DOORS = {
-    "names.find_thresholds": Door(
-        lambda **said: eb.thresholds(LEVELS, L, D, METRICS, **said),
-        lambda: rounded(right()) + rounded(estimate(LEVELS.set_index("record")["p50"])),
-        ["right"],
+    "names.find_thresholds": Door(lambda **said: eb.thresholds(LEVELS, L, D, METRICS, **said),
+        lambda: rounded(right()) + rounded(estimate(LEVELS.set_index("record")["p50"])), ["right"],
         f"thresholds t.csv l.csv {ONE}",
-        {"'column'": "'p95'", "'another'": "'p50'", "COLUMN": "p95", "ANOTHER": "p50"},
-    ),
-    "comparison.on_shared_records": Door(
-        lambda **said: compare(FEWER, **said),
-        lambda: [*2 * rounded(estimate(FEWER)), 0, 0],
-        ["right"],
-        f"compare p.csv q.csv l.csv {ONE}",
-    ),
+        {"'column'": "'p95'", "'another'": "'p50'", "COLUMN": "p95", "ANOTHER": "p50"}),
+    "comparison.on_shared_records": Door(lambda **said: compare(FEWER, **said),
+        lambda: [*2 * rounded(estimate(FEWER)), 0, 0], ["right"], f"compare p.csv q.csv l.csv {ONE}"),
     "comparison.on_shared_records of pairs": Door(
         lambda records=None: compare(
             eb.Clustering.from_pairs(table(left=LEFT[GOOD], right=RIGHT[GOOD]), records=records)
@@ -396,27 +373,17 @@ DOORS = {
         lambda: [*2 * rounded(right()), 0, 0],
         ["right"],
     ),
-    "scanning.refuse_different_records": Door(
-        lambda **said: compare_scans("pq", **said),
-        lambda: [*2 * rounded(estimate(FEWER)), 0, 0],
-        ["right"],
-        f"compare p.parquet q.parquet l.csv --memory-limit 1GB {ONE}",
-    ),
-    "scanning._count": Door(
-        lambda **said: compare_scans("po", **said),
-        lambda: [*2 * rounded(estimate(FEWER)), 0, 0],
-        ["right"],
-        f"compare p.parquet o.parquet l.csv --memory-limit 1GB {ONE}",
-    ),
+    "sums.refuse_different_records": Door(lambda **said: compare_scans("pq", **said),
+        lambda: [*2 * rounded(estimate(FEWER)), 0, 0], ["right"],
+        f"compare p.parquet q.parquet l.csv --memory-limit 1GB {ONE}"),
+    "sums._count_each": Door(lambda **said: compare_scans("po", **said),
+        lambda: [*2 * rounded(estimate(FEWER)), 0, 0], ["right"],
+        f"compare p.parquet o.parquet l.csv --memory-limit 1GB {ONE}"),
     "records._find_known": Door(judge_another, lambda: judge_another(design_from(P)), ["right"], scope=FROM),
-    "drawn.refuse_another": Door(
-        lambda design=None: judge_another(design, look=True),
-        lambda: judge_another(design_from(P)),
-        ["right"],
+    "drawn.refuse_another": Door(lambda design=None: judge_another(design, look=True),
+        lambda: judge_another(design_from(P)), ["right"],
         "estimate t.csv:record,p50 f --metrics pairwise-precision,pairwise-recall",
-        {"--drawn-from": "--drawn-from p.csv"},
-        FROM,
-    ),
+        {"--drawn-from": "--drawn-from p.csv"}, FROM),
     "folder.refuse_folder": Door(write_again, right, ["right"]),
     "reading.make_pairs_remedy": Door(
         lambda prediction=None: estimate(LINKED if prediction is None else prediction),
@@ -425,17 +392,10 @@ DOORS = {
         filled={"'record'": "'id_l'", "'cluster'": "'id_r'"},
         scope={"table": LINKED},
     ),
-    "second.of": Door(
-        lambda missing="singleton": eb.assisted(P, L, D, METRICS, by=P, missing=missing),
-        lambda: eb.assisted(P, L, D, METRICS, by=P),
-        ["right"],
-    ),
-    "second._number_clusters": Door(
-        lambda **said: eb.assisted(P, L, D, METRICS, by=FEWER, **said),
-        lambda: eb.assisted(FEWER, L, D, METRICS, by=FEWER),
-        ["right"],
-        scope={"second": FEWER},
-    ),
+    "second.of": Door(lambda missing="singleton": eb.assisted(P, L, D, METRICS, by=P, missing=missing),
+        lambda: eb.assisted(P, L, D, METRICS, by=P), ["right"]),
+    "second._number_clusters": Door(lambda **said: eb.assisted(P, L, D, METRICS, by=FEWER, **said),
+        lambda: eb.assisted(FEWER, L, D, METRICS, by=FEWER), ["right"], scope={"second": FEWER}),
     "predictions.scanned": Door(
         lambda source=None: scan(source) if source else STORED.scanned([PredictionFile(Path("p.duckdb"))]),
         right,
@@ -455,7 +415,7 @@ DOORS = {
         lambda: estimate(LATER, missing="singleton"),
         ["right"],
     ),
-    "checks._refuse_labels": Door(
+    "contract.unit_of_draws": Door(
         lambda draws=ENTITIES: estimate(P, eb.UniformRecords(draws=draws)),
         lambda: estimate(P, eb.UniformRecords(draws=L[DRAWN].tolist())),
         ["right"],
@@ -463,60 +423,30 @@ DOORS = {
         {"FILE": "drawn.csv"},
         {"labels": L, "drawn": DRAWN},
     ),
-    "counted.": Door(
-        lambda columns=ALL: scan("null.parquet", columns=columns),
-        right,
-        ["other"],
-        f"estimate null.parquet l.csv --memory-limit 1GB {ONE}",
-    ),
-    "duckdb._run": Door(
-        lambda source=VIEW: scan(source),
-        right,
-        ["right"],
-        scope={"path": "p.duckdb", "table": "v"},
-    ),
-    "reading._choose_columns": Door(
-        lambda columns=ALL: scan("w.parquet", columns=columns),
-        right,
-        ["right"],
-        f"estimate w.parquet l.csv --memory-limit 1GB {ONE}",
-        NAMED | {"CLUSTER": "other"},
-        {"record": "record", "cluster": "other"},
-    ),
+    "counted.": Door(lambda columns=ALL: scan("null.parquet", columns=columns), right, ["other"],
+        f"estimate null.parquet l.csv --memory-limit 1GB {ONE}"),
+    "duckdb.": Door(lambda source=VIEW: scan(source), right, ["right"],
+        scope={"path": "p.duckdb", "table": "v"}),
+    "prediction._choose_columns": Door(lambda columns=ALL: scan("w.parquet", columns=columns), right, ["right"],
+        f"estimate w.parquet l.csv --memory-limit 1GB {ONE}", NAMED | {"CLUSTER": "other"},
+        {"record": "record", "cluster": "other"}),
     "statistics.refuse_without": Door(
         lambda **said: eb.impact(P, L, D, ["mean(span)"], attributes=YEARS, **said),
         lambda: eb.impact(P, L, D, ["mean(span)"], attributes=YEARS, features=SPAN),
         ["right"],
         "impact p.csv l.csv --design uniform-clusters --statistic mean(span) --attributes a.csv",
     ),
-    "features.of": Door(
-        lambda **said: eb.impact(P, L, D, ["mean(span)"], features=SPAN, **said),
-        lambda: eb.impact(P, L, D, ["mean(span)"], attributes=YEARS, features=SPAN),
-        ["right"],
+    "features.of": Door(lambda **said: eb.impact(P, L, D, ["mean(span)"], features=SPAN, **said),
+        lambda: eb.impact(P, L, D, ["mean(span)"], attributes=YEARS, features=SPAN), ["right"],
         "impact p.csv l.csv --design uniform-clusters --statistic mean(span) --feature span=year:range",
-        {"TABLE": "a.csv"},
-        {"table": YEARS},
-    ),
-    "measuring.refuse_edges": Door(
-        lambda prediction=STAR: estimate(prediction),
-        right,
-        ["further"],
-        f"estimate stars.csv l.csv {ONE}",
-        scope={"table": STARS},
-    ),
-    "measuring.explain_missing": Door(
-        lambda prediction=TURN: eb.estimate(prediction, L, D, METRICS[1:]),
-        lambda: [0.0],
-        ["right"],
-        filled={"'record'": "'key'", "'cluster'": "'own'"},
-        scope={"table": TURNED},
-    ),
-    "reading.explain_repeats": Door(
-        lambda prediction=REPEATS: estimate(prediction),
-        right,
-        ["right", "other"],
-        scope={"table": TEXT},
-    ),
+        {"TABLE": "a.csv"}, {"table": YEARS}),
+    "measuring.refuse_edges": Door(lambda prediction=STAR: estimate(prediction), right, ["further"],
+        f"estimate stars.csv l.csv {ONE}", scope={"table": STARS}),
+    "measuring.explain_missing": Door(lambda prediction=TURN: eb.estimate(prediction, L, D, METRICS[1:]),
+        lambda: [0.0], ["right"], filled={"'record'": "'key'", "'cluster'": "'own'"},
+        scope={"table": TURNED}),
+    "reading.explain_repeats": Door(lambda prediction=REPEATS: estimate(prediction), right,
+        ["right", "other"], scope={"table": TEXT}),
     "columns.read_prediction": Door(
         lambda prediction=None: estimate(
             eb.Clustering.read(read_prediction(TEXT, Named(record="nr", cluster="cluster")))
@@ -536,19 +466,15 @@ DOORS = {
         right,
         ["right", "further"],
     ),
-    "grouping.of": Door(
-        lambda groups=WIDE: eb.by_domain(eb.Sample(eb.measure(P, L), D), groups, METRICS),
-        lambda: eb.by_domain(eb.Sample(eb.measure(P, L), D), HALVES, METRICS),
-        ["right"],
-        filled={"'cluster'": "'half'"},
-        scope={"table": WIDE.assign(half=HALVES.to_numpy())},
-    ),
+    "grouping.of": Door(lambda groups=WIDE: eb.by_domain(eb.Sample(eb.measure(P, L), D), groups, METRICS),
+        lambda: eb.by_domain(eb.Sample(eb.measure(P, L), D), HALVES, METRICS), ["right"],
+        filled={"'cluster'": "'half'"}, scope={"table": WIDE.assign(half=HALVES.to_numpy())}),
     "diagnostics._warn_left_out": Door(
         lambda missing="omit": unalarmed(P.drop(L.index[:12]), missing, "are left out"),
         lambda: estimate(P.drop(L.index[:12]), missing="singleton"),
         ["right"],
     ),
-}
+}  # fmt: skip
 """Calls of other doors by the place that refuses, of which one may have several."""
 ADVICE = "advice on drawing and labelling, which no call follows"
 WITHOUT = {
@@ -562,11 +488,11 @@ WITHOUT = {
     "diagnostics.warn_heavy_tail": ADVICE,
     "diagnostics.warn_undecided": ADVICE,
     "drawn.draw": ADVICE,
-    "judged._warn_few": ADVICE,
+    "pairs._warn_few": ADVICE,
     "planning._list_heap_alarms": ADVICE,
     "returned.labels": ADVICE,
     "returned.units": "tests/test_folder.py",
-    "summary.find_alarms": ADVICE,
+    "fit.alarms": ADVICE,
 }
 """Places whose remedies are not followed here, with the reason."""
 

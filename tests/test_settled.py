@@ -147,9 +147,8 @@ def test_nothing_is_settled_without_whole_entities_or_all_records():
     second = replace(second, counted=np.ones(len(second.n)))
     for units in (kept, sampled, second):
         assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain(SETTLED)).all()
-    own = eb.metrics.Metric(
-        "own", (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS), lambda a, b: a * b / b**2, (), (0, 1), ""
-    )
+    columns = eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS
+    own = eb.metrics.Metric("own", columns, lambda a, b: a * b / b**2, (), (0, 1), "")
     units = eb.measure(dict(enumerate(PREDICTION)), labels)
     assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain([own, d.purity, d.entities])).all()
 
@@ -212,14 +211,8 @@ def differences(truth, first, second, labelled):
     return dict(zip([m.name for m in COMPARED], ends.tolist(), strict=True))
 
 
-COMPARED = (
-    d.pairwise_precision,
-    d.pairwise_recall,
-    d.b3_precision,
-    d.b3_recall,
-    d.cluster_precision,
-    d.cluster_recall,
-)
+PAIRWISE, B3 = (d.pairwise_precision, d.pairwise_recall), (d.b3_precision, d.b3_recall)
+COMPARED = (*PAIRWISE, *B3, d.cluster_precision, d.cluster_recall)
 
 
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")
@@ -231,10 +224,8 @@ def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
     ends = differences(truth, first, second, labelled)
     one, other = (enumerate_ends(truth, p, labelled) for p in (first, second))
     for name, (least, most) in ends.items():
-        change, x, y = (
-            np.subtract(other[name], one[name]),
-            *(certain(truth, p, labelled)[name] for p in (first, second)),
-        )
+        change = np.subtract(other[name], one[name])
+        x, y = (certain(truth, p, labelled)[name] for p in (first, second))
         # no wider than what each prediction alone leaves possible
         assert least >= np.maximum(y[0], 0) - np.minimum(x[1], 1) - 1e-12
         assert most <= np.minimum(y[1], 1) - np.maximum(x[0], 0) + 1e-12

@@ -74,9 +74,8 @@ def test_a_contrast_is_undefined_where_it_needs_the_metric():
 def test_alarms_speak_of_the_others():
     both, without = ([x for x in METRICS if x is not m.pairwise_recall or keep] for keep in (True, False))
     assert eb.alarms(SAMPLE, both) == eb.alarms(SAMPLE, without)
-    with pytest.raises(
-        eb.NotIdentified, match="no unit has an influence on pairwise-recall: its denominator is 0"
-    ):
+    said = "no unit has an influence on pairwise-recall: its denominator is 0"
+    with pytest.raises(eb.NotIdentified, match=said):
         eb.influence(SAMPLE, "pairwise-recall")
 
 
@@ -85,10 +84,8 @@ FRAGILE = eb.Sample(eb.measure(PREDICTION, SINGLES | {1: 0}), eb.UniformClusters
 
 
 def test_the_jackknife_of_what_a_single_unit_carries():
-    found, closed = (
-        eb.engine.jackknife(FRAGILE, METRICS),
-        eb.engine.taylor(FRAGILE, METRICS).apply(METRICS, order=1),
-    )
+    found = eb.engine.jackknife(FRAGILE, METRICS)
+    closed = eb.engine.taylor(FRAGILE, METRICS).apply(METRICS, order=1)
     np.testing.assert_allclose(found.mean, closed.mean, rtol=1e-15)
     np.testing.assert_array_equal(np.isnan(found.sd), ~DEFINED)
     assert found.reasons == ("", "its jackknife is 0/0 if one draw is left out", "", "")
@@ -104,9 +101,8 @@ def test_the_bootstrap_of_the_others(kind):
     np.testing.assert_array_equal(np.isnan(bounds).all(axis=1), ~DEFINED)
     np.testing.assert_array_equal(np.isnan(bounds).any(axis=1), ~DEFINED)
     others = [x for x, there in zip(METRICS, DEFINED, strict=True) if there]
-    np.testing.assert_allclose(
-        bounds[DEFINED], bootstrap(SAMPLE, others, replicates=100, rng=1).interval(0.9, kind), rtol=1e-12
-    )
+    wanted = bootstrap(SAMPLE, others, replicates=100, rng=1).interval(0.9, kind)
+    np.testing.assert_allclose(bounds[DEFINED], wanted, rtol=1e-12)
     assert [*filter(None, boot.table(0.9, EqualTailed())["reason"])] == [EMPTY]
 
 
@@ -140,15 +136,11 @@ def test_naive_side_by_side_and_planning():
     assert not found.lacking.keys() - {("naive", "pairwise-precision"), ("naive", "entities")}
     with pytest.raises(eb.NotIdentified, match=r"no result has pairwise-recall: .*denominator is 0"):
         side_by_side({"given": alone(METRICS)}, METRICS)
-    fragile = {
-        "Taylor": eb.engine.taylor(FRAGILE, METRICS),
-        "jackknife": eb.engine.jackknife(FRAGILE, METRICS),
-    }
-    table = side_by_side(fragile, METRICS)
+    engines = {"Taylor": eb.engine.taylor, "jackknife": eb.engine.jackknife}
+    table = side_by_side({name: engine(FRAGILE, METRICS) for name, engine in engines.items()}, METRICS)
     assert list(table.lacking) == [("jackknife", "pairwise-recall")]
-    assert table.rows.groupby("metric").size().to_dict() == {
-        x.name: 1 + (x is not METRICS[1]) for x in METRICS
-    }
+    rows = {x.name: 1 + (x is not METRICS[1]) for x in METRICS}
+    assert table.rows.groupby("metric").size().to_dict() == rows
 
 
 def test_a_plan_of_the_others():
@@ -173,10 +165,8 @@ def test_a_plan_of_the_others():
 
 @pytest.mark.parametrize("engine", [None, Resampled(replicates=60)])
 def test_a_comparison_of_the_others(engine):
-    other = {i: i // 4 for i in range(40)}
-    found = eb.compare(
-        {"a": PREDICTION, "b": other}, SINGLES, eb.UniformClusters(), METRICS, engine=engine, rng=1
-    )
+    both, design = {"a": PREDICTION, "b": {i: i // 4 for i in range(40)}}, eb.UniformClusters()
+    found = eb.compare(both, SINGLES, design, METRICS, engine=engine, rng=1)
     for table in (found.differences(), found.table()):
         bad = table["metric"] == "pairwise-recall"
         assert table.loc[bad, ["estimate", "lower", "upper"]].isna().all(axis=None)

@@ -19,7 +19,7 @@ from ..metrics.definitions import DEFAULT_METRICS, Group, MetricLike, resolve_me
 from ..metrics.estimates import Estimates
 from ..metrics.tables import is_at_an_end, say_undecided
 from ..metrics.unseen import NOTABLE
-from ..units.settled import chance_capped, find_heap, find_seen_caps
+from ..units.settled import chance_capped
 from .closed_form import with_jackknife
 from .fitted import Fitted, fit_sample
 
@@ -163,23 +163,7 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
         entities = " and recall" if fitted.sample.out_of_reach[1] else ""
         what += f": intervals of precision{entities} allow any value there"
         what += "" if entities else ", and recall is that of what draws can reach"
-    what += "".join(f". {seen}" for seen in say_seen_caps(fitted.sample))
     return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, *reach_large(fitted.sample))]
-
-
-def say_seen_caps(sample: Sample) -> list[str]:
-    """Return which caps of a matcher would have left a heap, if none is found that draws do not show."""
-    units, known = sample.units, sample.units.known
-    if known is None or not units.by_entity or draws_records(sample.design, units):
-        return []
-    if sample.expansion.census or find_heap(known) is not None:
-        return []
-    if (seen := find_seen_caps(known)) is None:
-        return ["The predicted sizes would not show whether the matcher caps its clusters"]
-    return [
-        f"The predicted sizes show no cap of the matcher: one of {seen[0]:,} to {seen[1]:,} records would "
-        "have left a heap, and a larger one is not seen"
-    ]
 
 
 def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
@@ -252,15 +236,15 @@ def _warn_records(sample: Sample) -> list[Sentence]:
 
 
 def say_what_would_show(sample: Sample) -> list[str]:
-    """Return what alarms of the draws and of the prediction would have found, where they found nothing."""
-    said, found = say_seen_caps(sample), _estimate_records(sample)
-    if found is not None and found[1] > 0:
-        most = found[2] + ERRORS * found[1]
-        said.append(
-            f"Draws from {most:,.0f} records or more, with the {found[2]:,.0f} of the prediction among them, "
-            "would have raised an alarm, as draws of half of the records without replacement do"
-        )
-    return said
+    """Return what an alarm of the draws would have found, where it found nothing."""
+    found = _estimate_records(sample)
+    if found is None or found[1] <= 0:
+        return []
+    most = found[2] + ERRORS * found[1]
+    return [
+        f"Draws from {most:,.0f} records or more, with the {found[2]:,.0f} of the prediction among them, "
+        "would have raised an alarm, as draws of half of the records without replacement do"
+    ]
 
 
 def _warn_odd_labels(sample: Sample) -> list[Sentence]:

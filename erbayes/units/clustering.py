@@ -17,7 +17,7 @@ import pandas as pd
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, IntArray, is_table, label_components, need_table, to_frame
-from .._internal.errors import DataError, Remedy, head, number, refuse_cases
+from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .columns import find_record, read_prediction, read_records
 from .ids import (
     are_listed,
@@ -164,7 +164,7 @@ class Clustering:
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         else:
             said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table (of pairs, "
-            said += "Clustering.from_pairs makes clusters, and of groups of records Clustering.from_groups)"
+            said += "Clustering.from_pairs makes clusters)"
             groups = "entity" if what == "labels" else "cluster"
             frame = need_table(memberships, said)
             reading = read_prediction(frame, Named(links=False), near, groups=groups, what=what)
@@ -276,67 +276,12 @@ class Clustering:
         reading = read_prediction(frame, named, Near.all_of(listed), what=what)
         return cls.read(reading, listed, any_id=any_id)
 
-    @classmethod
-    def from_groups(
-        cls, groups: Any, *, records: Any = None, what: str = "groups", any_id: bool = False
-    ) -> Clustering:
-        """Make a clustering of groups of records, each with the id of its first record.
-
-        Parameters
-        ----------
-        groups : iterable of groups, or mapping of names to groups
-            Each group is a list, set or tuple of record ids, as networkx' `connected_components` returns
-            them; or a pair of ids and scores, as dedupe's `partition` does. A mapping names the clusters.
-        records : sequence of ids or table, optional
-            All records. Those in no group become clusters of one record. By default all are in a group.
-        what, any_id
-            As in `of`.
-
-        Raises
-        ------
-        DataError
-            A group that is no collection of ids, or a record in two groups.
-
-        Examples
-        --------
-        >>> Clustering.from_groups([{"a", "b"}, {"c"}], records=["a", "b", "c", "d"]).sizes
-        array([2, 1, 1])
-        >>> partition = [(("a", "b"), (0.9, 0.8)), (("c",), (1.0,))]
-        >>> Clustering.from_groups(partition).sizes
-        array([2, 1])
-        """
-        named = groups if isinstance(groups, Mapping) else None
-        each = list[list[Any]]()
-        for group in groups if named is None else named.values():
-            if isinstance(group, str) or not isinstance(group, Iterable):
-                raise DataError(f"{what}: a group is a collection of record ids, not {head([group])}")
-            members = list(group)
-            pair = len(members) == 2 and isinstance(members[0], tuple)  # of ids and scores, as dedupe has it
-            each.append(list(members[0]) if pair else members)
-        found = ids([id for group in each for id in group], f"record ids of the {what}", any_id=any_id)
-        heads = [group[0] if group else None for group in each] if named is None else list(named)
-        cluster = [name for name, group in zip(heads, each, strict=True) for _ in group]
-        if not are_unique(found):
-            raise explain_repeats(pd.Series(found), pd.Series(cluster), what, named=True)
-        alone = found[:0]
-        if records is not None:
-            listed, position = list_all_records(read_records(records, what), found, what)
-            alone = listed.delete(position)
-            said = f"{what}: {{n}} records in no group have the name of one, such as"
-            refuse_cases(alone[alone.isin(heads)], said)
-        return cls.of(pd.Series([*cluster, *alone], [*found, *alone]), what, any_id=any_id)
-
     @cached_property
     def sizes(self) -> IntArray:
         """Records of each cluster, (K,), counted once, since a pass over all records takes long."""
         sizes = np.bincount(self.codes, minlength=len(self.clusters))
         sizes.flags.writeable = False
         return sizes
-
-    def where(self, inside: BoolArray) -> Clustering:
-        """This partition of those of its records for which `inside`, (N,), is True."""
-        codes, at = pd.factorize(self.codes[inside])
-        return Clustering(self.records[inside], codes.astype(np.int64), self.clusters[at], self.complete)
 
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"
@@ -420,7 +365,9 @@ def framed(
     count = shared if shared == len(listed) else listed.nunique()
     f = np.bincount(clustering.codes[inside], minlength=len(m)).astype(float)
     facts = FrameFacts.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1), count)
-    return clustering.where(inside), facts
+    codes, at = pd.factorize(clustering.codes[inside])
+    records, clusters = clustering.records[inside], clustering.clusters[at]
+    return Clustering(records, codes.astype(np.int64), clusters, clustering.complete), facts
 
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:

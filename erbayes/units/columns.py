@@ -122,25 +122,20 @@ def read_records(
 def settle(readings: Sequence[Reading], listed: pd.Index | None) -> Reading:
     """Return the first of several readings if all give the same clusters, and ask if they do not."""
     first, *others = readings
-    partition = first.partition(listed) if others else pd.Series()
+    one = first.partition(listed) if others else pd.Series()
     for other in others:
-        if not _are_equal(partition, another := other.partition(listed)):
+        another = other.partition(listed)
+        at = another.index.get_indexer(one.index) if another.index.is_unique else np.array([-1])
+        same = len(one) == len(another) and (at >= 0).all()
+        if not same or not np.array_equal(pd.factorize(one)[0], pd.factorize(another.iloc[at])[0]):
             sizes = [
                 f"{len(p):,} records in {p.nunique(dropna=False):,} clusters "
                 f"({'links' if r.of_links else 'records and clusters'}: {r.in_words()})"
-                for r, p in ((first, partition), (other, another))
+                for r, p in ((first, one), (other, another))
             ]
             said = f"{first.what}: columns can be read in two ways, which give {' or '.join(sizes)}"
             raise DataError(said, first.remedy, other.remedy)
     return first
-
-
-def _are_equal(one: pd.Series, other: pd.Series) -> bool:
-    """Return whether two partitions are of the same records into the same clusters."""
-    at = other.index.get_indexer(one.index) if other.index.is_unique else np.array([-1])
-    if len(one) != len(other) or (at < 0).any():
-        return False
-    return np.array_equal(pd.factorize(one)[0], pd.factorize(other.iloc[at])[0])
 
 
 def list_readings(e: ColumnFacts) -> list[Reading]:
@@ -157,9 +152,6 @@ def list_readings(e: ColumnFacts) -> list[Reading]:
         return []  # the error says that rows look like links, which are no records
     free = _leave_out(e, [c for c in e.usable if c not in (*e.sources, said.score)], named)
     return _read_two(e, links, free, named) if len(free) == 2 else []
-
-
-# Records and their clusters
 
 
 def pick_record(e: ColumnFacts, groups: Sequence[Any]) -> Any:
@@ -236,9 +228,6 @@ def read_memberships(e: ColumnFacts, record: Any, cluster: Any) -> list[Reading]
         return [read]
     once = (c for c in sources if not rows.duplicated([c, record]).any() and rows[c].notna().all())
     return [replace(read, sources=(c,)) for c in once]
-
-
-# Columns of which no name says clusters or ends of links
 
 
 def _leave_out(e: ColumnFacts, free: list[Any], named: Sequence[Any]) -> list[Any]:
@@ -330,9 +319,6 @@ def _may_link(e: ColumnFacts, one: Any, other: Any) -> bool:
     ):
         return False
     return bool(ids[0].isin(ids[1]).any()) or (e.is_unique(one) and e.is_unique(other))
-
-
-# What is said if nothing fits
 
 
 def _say_judging(e: ColumnFacts) -> tuple[str, list[Remedy]]:

@@ -54,7 +54,8 @@ class Edges:
         if not len(table):
             raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
         named = Named(links=True, score=score, threshold=SWEEP, one_list=True)
-        return cls.read(read_prediction(table, named, Near.all_of(listed), what=what), listed, score is None)
+        reading = read_prediction(table, named, Near.all_of(listed), what=what)
+        return cls.read(reading, listed, score is None)
 
     @classmethod
     def read(cls, reading: Reading, listed: pd.Index, unsure: bool = True) -> Edges:

@@ -137,18 +137,14 @@ class GroupedClusters:
         key, n = np.unique(cluster * groups + group, return_counts=True)
         return cls(key // groups, key % groups, n.astype(float), np.bincount(cluster).astype(float), place)
 
-    def _count_inside(self, member: BoolArray) -> FloatArray:
+    def inside(self, member: BoolArray) -> FloatArray:
         """Return the records of each predicted cluster whose group is a member, (clusters,)."""
         some = member[self.group]
         return np.bincount(self.cluster[some], self.n[some], len(self.m))
 
-    def in_clusters(self, member: BoolArray) -> FloatArray:
-        """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
-        return self._count_inside(member)[self.place]
-
     def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return sizes m of all clusters, or of their members if INSIDE, and records of members in each."""
-        inside = self._count_inside(member)
+        inside = self.inside(member)
         some = inside > 0
         return (self.m if links is Links.SHARED else inside)[some], inside[some]
 
@@ -250,7 +246,8 @@ class Grouping:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
         if not units.by_entity:  # predicted clusters are labelled completely
             return np.bincount(units.group, self.records_of(domain))[units.group]
-        return self._count_all_records().in_clusters(self._mark_members(domain))
+        groups = self._count_all_records()
+        return groups.inside(self._mark_members(domain))[groups.place]
 
     def known(self, domain: Domain, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return sizes m of predicted clusters (within the domain if INSIDE), and its records in each."""

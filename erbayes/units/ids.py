@@ -117,7 +117,7 @@ def _describe_other_kind(index: pd.Index) -> str:
     if types == {"tuple"}:
         return "tuple objects: of pairs of records, Clustering.from_pairs makes clusters"
     if types <= {"list", "set", "frozenset", "ndarray"} and types:
-        return f"{types.pop()} objects: of groups of records, Clustering.from_groups makes clusters"
+        return f"{types.pop()} objects: give the cluster of each record, not the records of each cluster"
     return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else known
 
 
@@ -182,14 +182,13 @@ def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None
     if clusters is None or not len(clusters):
         return told
     codes = pd.factorize(clusters)[0]
-    size = np.bincount(codes)[codes]
+    K, size = int(codes.max()) + 1, np.bincount(codes)[codes]
     for column in attributes.columns.difference(told, sort=False):
         other = pd.factorize(attributes[column])[0]
-        same = len(np.unique(other)) == len(np.unique(codes)) < len(codes) and not (other < 0).any()
+        pairs, same = pd.DataFrame({"one": codes, "other": other}), other.min() >= 0 and other.max() + 1 == K
         numbers = pd.to_numeric(attributes[column], errors="coerce").to_numpy()
-        pairs = pd.DataFrame({"one": codes, "other": other}).drop_duplicates()
         is_size = size.max() > 1 and np.array_equal(numbers, size)
-        if is_size or (same and len(pairs) == len(np.unique(codes))):
+        if is_size or (same and K < len(codes) and len(pairs.drop_duplicates()) == K):
             told.append(column)
     return [c for c in attributes.columns if c in told]
 

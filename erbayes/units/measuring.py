@@ -312,7 +312,13 @@ def assemble(
     counted = np.ones(len(cluster), dtype=bool) if missing is not Missing.OMIT else ~missed
     if not counted.any():
         raise DataError("none of the labelled records is in the prediction")
-    cluster, sizes = _place_missing(labels, cluster, sizes, missing)
+    cluster = cluster.copy()
+    cluster[~missed], touched = pd.factorize(cluster[~missed])  # in order of appearance
+    sizes = sizes[touched]
+    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
+        added = np.arange(unmatched) if missing is Missing.SINGLETON else labels.codes[missed]
+        cluster[missed] = len(sizes) + added
+        sizes = np.concatenate([sizes, np.bincount(added)])
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
     code, unit_ids = units_of(labels, blocks)
@@ -335,20 +341,6 @@ def assemble(
         omitted=unit_ids[np.setdiff1d(code, used)],
         piece_of=pd.Series(piece, index=labels.records[counted]),
     )
-
-
-def _place_missing(
-    labels: Clustering, cluster: IntArray, sizes: IntArray, missing: Missing
-) -> tuple[IntArray, IntArray]:
-    """Return clusters in order of appearance, those of missing records by the policy, and their sizes."""
-    missed, cluster = cluster < 0, cluster.copy()
-    cluster[~missed], touched = pd.factorize(cluster[~missed])
-    sizes = sizes[touched]
-    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
-        added = np.arange(missed.sum()) if missing is Missing.SINGLETON else labels.codes[missed]
-        cluster[missed] = len(sizes) + added
-        sizes = np.concatenate([sizes, np.bincount(added)])
-    return cluster, sizes
 
 
 def refuse_unmatched(prediction: Clustering, labels: Clustering, missed: BoolArray, missing: Missing) -> None:

@@ -357,32 +357,3 @@ def find_heap(known: KnownTotals) -> Heap | None:
     # a piece that lost or gained a record is one too
     excess = window[j] - (above[j] - near[j]) * b[j]
     return Heap(int(c[j]), int(alone[j]), round(float(around), 1), round(float(excess), 1))
-
-
-def find_seen_caps(known: KnownTotals) -> tuple[int, int] | None:
-    """Return the smallest and the largest cap that would leave a heap which is found; None if none does.
-
-    A cap is tried by cutting the predicted clusters at it, into full pieces and a rest.
-
-    Examples
-    --------
-    >>> size = np.arange(1.0, 101.0)
-    >>> find_seen_caps(KnownTotals(size, np.floor(150 / size)))
-    (8, 90)
-    """
-    size, count = known.size.astype(np.int64), known.count
-    seen: list[int] = []
-    for cap in range(SMALLEST, int(size.max(initial=0))):
-        if count @ (size // cap) < FEWEST:
-            break
-        rest, larger = size % cap, size > cap
-        pieces = np.bincount(np.where(larger, rest, size), count)
-        pieces = np.append(pieces, np.zeros(max(cap + 1 - len(pieces), 0)))
-        pieces[cap] += count[larger] @ (size // cap)[larger]
-        left = np.flatnonzero(pieces[1:]) + 1
-        heap = find_heap(KnownTotals(left.astype(float), pieces[left]))
-        if heap is not None and heap.size == cap:
-            seen.append(cap)
-        elif seen:
-            break
-    return (seen[0], seen[-1]) if seen else None
