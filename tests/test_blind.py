@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_cli import refused, run
-from test_folder import answered, fill, made, saved, world
+from test_folder import answered, fill, saved, world
 
 import erbayes as eb
 from erbayes import labels as sampling
@@ -344,13 +344,6 @@ def test_answers_that_were_not_blind_are_refused_in_a_blind_folder(tmp_path):
     assert not len(read_labels(plain).problems), "blind answers serve everywhere"
 
 
-def test_the_key_must_stay_as_it_is(tmp_path):
-    key = folder_of(tmp_path / "f", blind=True, controls=0.4).path / "tasks.csv"
-    key.write_bytes(key.read_bytes().replace(b'"control"', b'"cluster"'))
-    with pytest.raises(DataError, match="has changed since the draw"):
-        read_labels(key.parent)
-
-
 def test_drawn_clusters_are_labelled_blind_as_well(tmp_path):
     found = []
     for blind, controls in ((False, None), (True, 0.5)):
@@ -363,13 +356,6 @@ def test_drawn_clusters_are_labelled_blind_as_well(tmp_path):
         data = json.loads(page.split('id="data">')[1].split("</script>")[0])
         assert len(data["settling"]) == len(data["tasks"]) and len(set(data["settling"])) == 8
     pd.testing.assert_frame_equal(*found)
-
-
-def test_integers_stay_integers_in_a_blind_folder_with_controls(tmp_path):
-    folder, _, true = made(tmp_path / "f", integers=True, blind=True)
-    fill(folder, true)
-    assert read_labels(folder).labels.index.dtype == np.int64
-    assert sampling.tasks(folder.drawn, controls=0.5)["record"].dtype == np.int64
 
 
 def test_the_shell_draws_blind_with_controls_and_tells_who_was_lazy(tmp_path, monkeypatch):

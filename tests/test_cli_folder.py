@@ -366,9 +366,9 @@ def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate
 
 
 REFUSALS = {
-    "p.csv f --annotator-errors much": "write rates as removed=2/40,missed=3/20",
+    "p.csv f --annotator-errors much": "write each rate once, as removed=2/40,missed=3/20",
     "p.csv f --annotator-errors missed=x": "'missed=x' is no number, and no errors/cases",
-    "p.csv f --annotator-errors miss=.1": "no rate 'miss': rates are removed, missed, kept, added, unsure",
+    "p.csv f --annotator-errors miss=.1": "write each rate once, as",
     "p.csv f --annotator-errors source=3": "write each rate once, as removed=2/40",
     "p.csv f --annotator-errors missed=.1,missed=.2": "write each rate once, as removed=2/40",
     "p.csv f --annotator-errors folder": "neither tasks that two annotators answered nor controls",

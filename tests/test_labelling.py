@@ -50,7 +50,6 @@ def test_each_part_of_a_prior_has_a_draw():
         (lambda: Gamma(0, 1), "cases and entities of Gamma"),
         (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
         (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
-        (lambda: Annotator(miss=0.1), "no rate 'miss': rates are removed, missed, kept, added, unsure"),
     ],
 )
 def test_rates_that_cannot_be(make, message):
@@ -338,11 +337,6 @@ def test_two_annotators_by_hand():
     table = pair.disagreements()
     assert table.to_dict("list")["records"] == [1, 1, 1]
     assert set(table["kind"]) == {"kept by the first only", "found by the second only"}
-
-
-def test_agreement_of_the_same_is_perfect():
-    same = answers({r: k for r, k in PREDICTION.items()}, [1, 4, 7])
-    assert AnnotatorPair.of(same, same, PREDICTION).agreement().mean == pytest.approx(1)
 
 
 def test_agreement_knows_its_tasks_by_their_ids():

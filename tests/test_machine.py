@@ -130,9 +130,9 @@ ONE = table_of(("a", "b", 0.9))
     "arguments, message",
     [
         ((ONE.drop(columns="record"), ["a"]), "the table of answers has no column 'record'; it has 'drawn'"),
-        ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not prob"),
+        ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not from 0 to 1"),
         ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
-        ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': a record that is alone"),
+        ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': give each a row or more"),
         ((ONE, ["b"]), "1 of 1 drawn records have no answer"),
         ((table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]), "1 records of column 'drawn' were not drawn, such"),
         ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),

@@ -13,7 +13,8 @@ from erbayes._internal.errors import Grade
 from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import _estimate_records as estimate_records
 from erbayes.engine.diagnostics import _explain_balance as explain_balance
-from erbayes.labels.plans import PLANS, chances, say_expected
+from erbayes.labels.drawn import say_expected
+from erbayes.labels.plans import PLANS, chances
 from erbayes.labels.source import InMemory
 from erbayes.study import draw_samples
 from erbayes.study import populations as sim

@@ -10,7 +10,7 @@ from erbayes import labels as sampling
 from erbayes.labels import read_stars
 from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 from erbayes.labels.plans import PLANS
-from erbayes.labels.verdicts import Flaw
+from erbayes.labels.stars import Flaw
 
 
 def table(*rows):
@@ -76,7 +76,7 @@ def test_ids_of_two_sources_are_drawn_labelled_and_read_back(name, tmp_path):
 @pytest.mark.parametrize(
     "rows, sampled, flaws",
     [
-        ([("a", "b", 1), ("b", "a", 0)], ["a"], {("a", "b", Flaw.CONTRADICTED)}),
+        ([("a", "b", 1), ("b", "a", 0)], ["a"], {("a", "b", Flaw.DIFFERING)}),
         ([("a", "b", None)], ["a"], {("a", "b", Flaw.UNANSWERED)}),
         ([("a", "b", None), ("b", "a", 1)], ["a"], set()),
         ([("a", "x", 1), ("b", "x", 1)], ["a", "b"], {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)}),
@@ -109,20 +109,20 @@ def test_sampled_records_without_candidates_are_singletons_and_itself_is_no_cand
 
 
 def test_scores_and_words_need_a_decision():
-    rows = [("a", "b", 0.95), ("a", "c", 0.2), ("a", "d", 0.5)]
-    with pytest.raises(
-        eb.DataError, match=r"3 of 3 answers .* such as 0.95, 0.2, 0.5: give scores a threshold=0.5"
+    for rows, such in (
+        ([("a", "b", 0.95), ("a", "c", 0.2), ("a", "d", 0.5)], "0.95, 0.2, 0.5"),
+        (
+            [("a", "b", "match"), ("a", "c", "non-match"), ("a", "d", "unsure")],
+            "'match', 'non-match', 'unsure'",
+        ),
     ):
-        read_stars(table(*rows), ["a"])
-    assert sorted(read_stars(table(*rows), ["a"], threshold=0.5).labels.index) == ["a", "b", "d"]
-    assert sorted(read_stars(pl.DataFrame(table(*rows)), ["a"], threshold=0.51).labels.index) == ["a", "b"]
-    words = table(("a", "b", "match"), ("a", "c", "non-match"), ("a", "d", "unsure"))
-    with pytest.raises(eb.DataError, match="such as 'match', 'non-match', 'unsure'"):
-        read_stars(words, ["a"])
+        with pytest.raises(
+            eb.DataError, match=f"3 of 3 answers .* such as {such}: make scores and words True"
+        ):
+            read_stars(table(*rows), ["a"])
+    words = table(*rows)
     words["clerical_match_score"] = words["clerical_match_score"].map({"match": True, "non-match": False})
-    assert seen(read_stars(words, ["a"])) == {("a", "d", Flaw.UNANSWERED)}
-    with pytest.raises(eb.DataError, match="neither match nor none, such as 'match'"):
-        read_stars(table(("a", "b", "match")), ["a"], threshold=0.5)
+    assert seen(read_stars(pl.DataFrame(words), ["a"])) == {("a", "d", Flaw.UNANSWERED)}
 
 
 def test_other_tables_are_refused():

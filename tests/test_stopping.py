@@ -12,7 +12,7 @@ from closed import closed
 from numpy.testing import assert_allclose, assert_array_equal
 from repeats import each_draw
 from scipy.optimize import minimize_scalar
-from scipy.stats import beta, binom
+from scipy.stats import binom
 from test_cli import folder, refused, run  # noqa: F401
 
 import erbayes as eb
@@ -114,28 +114,6 @@ def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
     assert chance @ (ends[:, 0] > p) <= 0.1 and chance @ (ends[:, 1] < p) <= 0.1
     assert chance @ ((ends[:, 0] <= p) & (p <= ends[:, 1])) >= 0.8
     assert chance @ ((ends[:, 0] > 0.2) | (ends[:, 1] < 0.9)) > 0.5, "intervals are not trivial"
-
-
-def test_intervals_are_not_much_wider_than_exact_binomial_ones():
-    rng = np.random.default_rng(2)
-    for p in (0.5, 0.9):
-        x = (rng.random((400, 100)) < p) * 1.0
-        k = x.sum(axis=1)
-        exact = beta.ppf(0.975, k + 1, 100 - k) - np.nan_to_num(beta.ppf(0.025, k, 101 - k))
-        widths = [np.diff(betting(x, 0.95, pace)).mean() / exact.mean() for pace in PACES]
-        assert 1 < widths[0] < widths[1] < 1.75
-
-
-def test_a_sequence_gets_shorter_and_looks_agree():
-    x = (np.random.default_rng(4).random(300) < 0.9) * 1.0
-    looks = np.array([betting(x[:n], anytime=True) for n in range(10, 301, 10)])
-    assert (np.diff(looks[:, 0]) >= 0).all() and (np.diff(looks[:, 1]) <= 0).all()
-
-
-def test_both_sides_are_alike_and_order_counts():
-    x = np.random.default_rng(5).beta(4, 1, 50)
-    assert_allclose(betting(x), 1 - betting(1 - x)[::-1])
-    assert abs(betting(x) - betting(np.sort(x))).max() > 1e-4
 
 
 @pytest.mark.parametrize("pace", PACES)

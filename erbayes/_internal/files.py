@@ -13,7 +13,7 @@ import threading
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from itertools import islice
@@ -422,16 +422,3 @@ def read_json(source: Path | str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"cannot read {what}: it is {type(value).__name__}, and no object in braces")
     return value
-
-
-def is_whole(value: Any, least: int = 1, most: float = float("inf")) -> bool:
-    """Return whether a value of JSON is a whole number from `least` to `most`."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def need_keys(values: Any, must: Mapping[str, tuple[str, Callable[[Any], bool]]], what: str) -> None:
-    """Refuse an object without a field, or with a value of another kind; `must`: the kind, and its test."""
-    for name, (words, fine) in must.items():
-        if name not in values or not fine(values[name]):
-            there = f"not {head([values[name]])}" if name in values else "and is missing"
-            raise DataError(f"{what}: {name!r} must be {words}, {there}")

@@ -194,7 +194,7 @@ def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Anno
     for part in text.split(","):
         name, _, value = (text.strip() for text in part.partition("="))
         errors, slash, cases = value.partition("/")
-        if name in {*rates, "source"}:
+        if name in rates or name not in eb.labels.annotators.NONE:
             raise DataError(f"--annotator-errors {text}: write each rate once, as {RATES}, or {FOLDER}")
         try:
             if not slash or name == "unsure":

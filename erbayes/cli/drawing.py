@@ -297,7 +297,7 @@ def draw_command(
             folder, drawn, table, replace=replace_answers, facts=facts, **settings
         )
     if isinstance(plan, plans.PlanBySize):
-        message(f"expected draws: {plans.say_expected(plan, drawn.known, planned.n)}")
+        message(f"expected draws: {eb.labels.drawn.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)
     if shown.attributes is None:
         records = inputs.reading.links.records

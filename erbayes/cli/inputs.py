@@ -236,7 +236,7 @@ class Inputs:
     @property
     def of_clusters(self) -> bool:
         """True if LABELS is a folder with predicted clusters that were drawn."""
-        return self.returned is not None and self.returned.of_clusters
+        return self.returned is not None and self.returned.folder.drawn.of_clusters
 
     def design(self) -> eb.design.contract.Design:
         """Return the design, by options or of a folder."""

@@ -140,7 +140,7 @@ class Scored:
         """Read the labels, with the design by which they were drawn, and cautions about annotators."""
         if (returned := self.returned) is not None:
             cautions = find_cautions(returned)
-            if returned.of_clusters:
+            if returned.folder.drawn.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
             if (both := read_both(returned)) is not None:
                 return *both, cautions

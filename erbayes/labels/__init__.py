@@ -4,7 +4,7 @@ An annotator opens predicted clusters, *home* of a drawn record and others, and 
 them. True records are *removed*, other clusters *missed*, foreign records *kept* and namesakes *added*.
 """
 
-from .annotators import Annotator, AnnotatorPair, Beta, Gamma, answers, machine_labels
+from .annotators import Annotator, AnnotatorPair, Beta, Gamma, answers
 from .candidates import by_text, from_clustering, from_pairs, interleaved
 from .decisions import mislabel
 from .drawn import RecordDraws, draw
@@ -13,8 +13,8 @@ from .labelling_tasks import tasks
 from .page import labelling_page, read_answers
 from .plans import GivenProbabilities, LinkEnds, Multipurpose, PredictedClusters, Records, Strata
 from .returned import Labels, read_labels
+from .stars import machine_labels, read_stars
 from .stopping import ONCE, REPEATED, Rule, check
-from .verdicts import read_stars
 
 __all__ = [
     "ONCE",

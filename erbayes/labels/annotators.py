@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, gammaincinv
 
-from .._internal.arrays import BoolArray, FloatArray, Seed, generator, locate, refuse_names, to_frame
+from .._internal.arrays import BoolArray, FloatArray, Seed, generator, locate, refuse_names
 from .._internal.errors import DataError, head, need, number, refuse_cases, whole
-from ..design import KnownWeights, UniformRecords
+from ..design import KnownWeights
 from ..design.sample import Sample
 from ..engine.fitted import fit_sample
 from ..metrics.columns import OfUnits
 from ..metrics.definitions import UNIT, Metric
 from ..metrics.estimates import Estimates
 from ..units.clustering import Clustering
-from ..units.ids import ids, same_kind
+from ..units.ids import ids
 from ..units.units import Units
 
 
@@ -82,7 +82,7 @@ NONE = dict.fromkeys(RATES, 0.0) | {"unsure": 1.0}
 """An annotator who does nothing wrong."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Annotator:
     """What annotators may have done wrong, in numbers or priors of them. By default nothing.
 
@@ -90,12 +90,10 @@ class Annotator:
 
     Parameters
     ----------
-    removed : float or prior
-        Probability, below 1, that a true record of a cluster that was opened is struck out or overlooked.
-    missed : float or prior
-        Probability, below 1, that another cluster with records of the entity is not opened.
-    kept : float or prior
-        Probability, below 1, that a foreign record of a cluster that was opened is accepted.
+    removed, missed, kept : float or prior
+        Probabilities, below 1, that a true record of a cluster that was opened is struck out or overlooked,
+        that another cluster with records of the entity is not opened, and that a foreign record of a cluster
+        that was opened is accepted.
     added : float or prior
         Number of foreign predicted clusters that are added to an entity, on average.
     unsure : float or prior
@@ -110,30 +108,18 @@ class Annotator:
     {'removed': 0.05, 'missed': 0.15, 'kept': 0.1, 'added': 0.02, 'unsure': 1.0}
     """
 
-    removed: Any
-    missed: Any
-    kept: Any
-    added: Any
-    unsure: Any
-    source: str
+    removed: Any = 0.0
+    missed: Any = 0.0
+    kept: Any = 0.0
+    added: Any = 0.0
+    unsure: Any = 1.0
+    source: str = "judgement"
 
-    def __init__(
-        self,
-        removed: Any = 0.0,
-        missed: Any = 0.0,
-        kept: Any = 0.0,
-        added: Any = 0.0,
-        unsure: Any = 1.0,
-        source: str = "judgement",
-        **unknown: Any,
-    ) -> None:
-        if unknown:
-            raise DataError(f"annotators have no rate {head([*unknown])}: rates are {', '.join(NONE)}")
-        for name, rate in zip(NONE, (removed, missed, kept, added, unsure), strict=True):
+    def __post_init__(self) -> None:
+        for name in NONE:
+            rate = getattr(self, name)
             if isinstance(rate, type) or not hasattr(rate, "ppf"):
                 number(rate, name, lambda x: 0 <= x < np.inf, "be 0 or more, or a prior such as Beta(3, 17)")
-            object.__setattr__(self, name, rate)
-        object.__setattr__(self, "source", source)
 
     def draw(self, number: int, rng: Seed = None) -> pd.DataFrame:
         """Draw the rates of as many annotators, a row each and a column for each rate.
@@ -189,14 +175,9 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
 class AnnotatorPair:
     """Two annotators' answers about the same sampled mentions. `AnnotatorPair.of` makes one.
 
-    Attributes
-    ----------
-    mentions : Index, (n,)
-    table : DataFrame
-        One row per mention and record, for the records of home and of clusters with records of either
-        answer. Columns: mention (its position), record, cluster (its code), home (whether the cluster is
-        home), first and second (whether the record is in this annotator's answer).
-    prediction : Clustering
+    `table` has one row per mention and record, for the records of home and of clusters with records of either
+    answer: mention (its position), record, cluster (its code), home (whether the cluster is home), first and
+    second (whether the record is in this annotator's answer).
 
     Examples
     --------
@@ -224,23 +205,18 @@ class AnnotatorPair:
         single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
         refuse_cases(single, "mentions were answered by one annotator only")
         home = prediction.codes[locate(prediction.records, mentions, "mentions are not in the prediction")]
-        codes, N, are = (
-            prediction.codes,
-            len(prediction.records),
-            "records of the answers are not in the prediction",
-        )
+        codes, N = prediction.codes, len(prediction.records)
+        are = "records of the answers are not in the prediction"
         # each answer as numbers of mention x record
         one, other = (
             mentions.get_indexer(pd.Index(x["mention"])) * N
             + locate(prediction.records, pd.Index(x["record"]), are)
             for x in (first, second)
         )
+        found, members = np.concatenate([one, other]), pd.DataFrame({"cluster": codes, "at": np.arange(N)})
         opened = pd.DataFrame({"mention": np.arange(len(mentions)), "cluster": home})
-        found = np.concatenate([one, other])
         opened = pd.concat([opened, pd.DataFrame({"mention": found // N, "cluster": codes[found % N]})])
-        rows = opened.drop_duplicates().merge(
-            pd.DataFrame({"cluster": codes, "at": np.arange(N)}), on="cluster"
-        )
+        rows = opened.drop_duplicates().merge(members, on="cluster")
         key = rows["mention"].to_numpy() * N + rows["at"].to_numpy()
         rows["record"] = prediction.records.take(rows.pop("at"))
         rows["home"] = rows["cluster"].to_numpy() == home[rows["mention"]]
@@ -269,22 +245,20 @@ class AnnotatorPair:
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
-        N = (a + b) / 2
-        same = ((a == c) & (b == c)).astype(float)
+        N, same, metrics = (a + b) / 2, ((a == c) & (b == c)).astype(float), []
         shares = {
             "identical-entities": (same, np.ones_like(N)),
             "identical-records": (same * N, N),
             "jaccard": (c / (a + b - c) * N, N),
             "links": (c * (c - 1), (a * (a - 1) + b * (b - 1)) / 2),
         }
-        metrics = []
         for name, parts in shares.items():
             above, below = (
                 OfUnits(f"{name}, {where}", pd.Series(x, self.mentions))
                 for where, x in zip(("above", "below"), parts, strict=True)
             )
-            size, source = ((below, 1.0),), "see AnnotatorPair.agreement"
-            metrics.append(Metric(name, (above, below), truediv, size, UNIT, source))
+            source = "see AnnotatorPair.agreement"
+            metrics.append(Metric(name, (above, below), truediv, ((below, 1.0),), UNIT, source))
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
@@ -351,9 +325,8 @@ class AnnotatorPair:
         kind = differing["home"].map({True: "kept", False: "found"}) + who
         by_kind = differing.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False)
         groups = by_kind.agg(records=("record", "size"), examples=("record", list))
-        groups["examples"] = [
-            ", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"]
-        ]
+        named = (", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"])
+        groups["examples"] = list(named)
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]
@@ -369,168 +342,3 @@ def annotator_of(counts: pd.Series, source: str) -> Annotator:
     pairs = {"removed": "accepted", "missed": "found", "kept": "refused"}
     shares = {name: Beta(0.5 + c[name], 0.5 + c[other]) for name, other in pairs.items()}
     return Annotator(**shares, added=Gamma(0.5 + c["added"], c["tasks"]), source=source)
-
-
-COLUMNS = ["drawn", "record", "probability"]
-"""Columns of the answers."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MachineLabels:
-    """Cheap labels of drawn records, as `machine_labels` makes them.
-
-    `labels`: the entity of each record; `draws`: that of each of the `drawn` records, in order; `unsure`:
-    those without any probability; `shared`: number of records that several answers claim.
-    """
-
-    labels: pd.Series
-    drawn: pd.Index
-    draws: pd.Index
-    unsure: pd.Index
-    shared: int
-
-    @property
-    def design(self) -> UniformRecords:
-        """The design of the draws, for `erbayes.two_phase`, if records were drawn uniformly."""
-        return UniformRecords(draws=self.draws.tolist())
-
-    def __repr__(self) -> str:
-        return (
-            f"MachineLabels({len(self.drawn):,} draws, {len(self.labels):,} records of "
-            f"{self.labels.nunique():,} entities, {len(self.unsure):,} draws unsure)"
-        )
-
-
-def machine_labels(
-    answers: Any, drawn: Any, prediction: Any = None, *, threshold: float = 0.5
-) -> MachineLabels:
-    """Make cheap labels from the answers of a machine about drawn records.
-
-    A record belongs to the entity of a drawn record if its probability is at least the threshold. Without a
-    probability the prediction decides: records of the same predicted cluster belong. These rules ignore
-    careful labels and the order of draws, as `erbayes.two_phase` needs.
-
-    Parameters
-    ----------
-    answers : DataFrame or Arrow table
-        One row per drawn record and record that was shown with it: columns drawn, record and probability, the
-        last one that both are one entity. It is missing if the machine is unsure, and the record too if it is
-        unsure about every record.
-    drawn : sequence of record ids, (n',)
-        The drawn records, in the order of drawing. Each has a row or more. A record that is alone has a row
-        with itself.
-    prediction : memberships, optional
-        Needed if a probability is missing.
-    threshold : float in (0, 1]
-        The least probability of a record that belongs.
-
-    Raises
-    ------
-    DataError
-        If answers are not about the drawn records, once each, or miss a probability without a prediction.
-
-    Notes
-    -----
-    Labels must be a clustering. Two drawn records have one entity if the mean of the answers about both is at
-    least the threshold. Any other record that several answers claim belongs where its probability is largest,
-    and then to the drawn record whose id sorts first.
-
-    No sums are made of probabilities, because that of a pair is not the product of two.
-
-    Examples
-    --------
-    >>> answers = pd.DataFrame({"drawn": [1, 1, 5], "record": [2, 3, None], "probability": [0.9, 0.2, None]})
-    >>> machine = machine_labels(answers, [1, 5], prediction={1: "a", 2: "a", 3: "b", 5: "c", 6: "c"})
-    >>> machine.labels.to_dict()
-    {1: 1, 2: 1, 5: 5, 6: 5}
-    >>> machine
-    MachineLabels(2 draws, 4 records of 2 entities, 1 draws unsure)
-    """
-    number(threshold, "threshold", lambda x: 0 < x <= 1, "lie above 0 and be at most 1")
-    drawn = ids(drawn, "drawn records")
-    table = _read_answers(answers, drawn)
-    known = table["probability"].notna()
-    unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][known])])
-    if not known.all():
-        table = _as_predicted(table, known, unsure, prediction, threshold)
-    entity = _name_entities(table, drawn.unique(), threshold)
-    themselves = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
-    others = table[(table["probability"] >= threshold) & ~table["record"].isin(drawn)]
-    claims = pd.concat([themselves, others], ignore_index=True)
-    claims = claims.assign(entity=entity[claims["drawn"]].to_numpy())
-    several = claims.groupby("record", sort=False)["entity"].nunique() > 1
-    # a record that several entities claim goes to the likeliest, and among equals to the first by name, so
-    # that the order of answers does not matter
-    claims = claims.sort_values(["probability", "entity"], ascending=[False, True], kind="stable")
-    labels = claims.drop_duplicates("record").set_index("record")["entity"].sort_index()
-    return MachineLabels(labels, drawn, pd.Index(entity[drawn]), unsure, int(several.sum()))
-
-
-def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
-    """Return the answers with columns drawn, record and probability, checked."""
-    frame = to_frame(answers)
-    refuse_names(COLUMNS, list(frame.columns), "the table of answers")
-    tops = ids(frame["drawn"], "column 'drawn' of the answers")
-    probability = pd.to_numeric(frame["probability"], errors="coerce").astype(float)
-    wrong = frame["probability"].notna() & ~probability.between(0, 1)
-    if wrong.any():
-        raise DataError(
-            f"{int(wrong.sum()):,} of {len(wrong):,} answers 'probability' are not probabilities from 0 to "
-            f"1, such as {head(frame['probability'][wrong])}: divide percentages by 100, and leave the "
-            "cell empty if the machine cannot tell"
-        )
-    unnamed = frame["record"].isna()
-    if lacking := int((unnamed & probability.notna()).sum()):
-        raise DataError(f"{lacking:,} of {len(frame):,} answers have a probability and no 'record'")
-    record = pd.Series(tops, dtype=object)
-    named = frame["record"][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
-    record[~unnamed.to_numpy()] = ids(named, "column 'record' of the answers")
-    records = pd.Index(record.tolist())
-    for column, end in (("drawn", tops), ("record", records)):
-        same_kind(drawn, end, f"column {column!r} of the answers", "ids of drawn records")
-    rows = (
-        ": a record that is alone has a row with itself and probability 1, and one about which the machine "
-        "cannot tell has a row without a probability"
-    )
-    unanswered = drawn.unique()[~drawn.unique().isin(tops)]
-    refuse_cases(unanswered, "drawn records have no answer", rows, of=drawn.nunique())
-    strangers, remedy = tops[~tops.isin(drawn)].unique(), ": list every draw, in the order of drawing"
-    refuse_cases(strangers, "records of column 'drawn' were not drawn", remedy)
-    pairs = pd.MultiIndex.from_arrays([tops, records])
-    refuse_cases(pairs[pairs.duplicated()].tolist(), "pairs have several answers", ": keep one of them")
-    return pd.DataFrame({"drawn": tops, "record": records, "probability": probability.to_numpy()})
-
-
-def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
-    """Return the entity of each drawn record: the first of the drawn records that are joined with it."""
-    links = table[table["record"].isin(drawn) & (table["record"] != table["drawn"])]
-    place = pd.Series(np.arange(len(drawn)), index=drawn)
-    ends = np.sort([place[links["drawn"]], place[links["record"]]], axis=0)
-    means = links["probability"].groupby([ends[0], ends[1]]).mean()
-    left, right = (means[means >= threshold].index.get_level_values(i) for i in (0, 1))
-    joined = Clustering.joined(drawn, left, right)
-    first = pd.Series(joined.records).groupby(joined.codes).min()
-    return pd.Series(first[joined.codes].to_numpy(), index=joined.records)
-
-
-def _as_predicted(
-    table: pd.DataFrame, known: pd.Series, unsure: pd.Index, prediction: Any, threshold: float
-) -> pd.DataFrame:
-    """Return the answers with the threshold as probability if the prediction says that a record belongs."""
-    if prediction is None:
-        raise DataError(
-            f"the machine cannot tell in {int((~known).sum()):,} of {len(known):,} answers: pass "
-            "prediction=, whose clusters then decide"
-        )
-    clusters = Clustering.of(prediction, "prediction")
-    named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
-    absent = named[~named.isin(clusters.records)]
-    remedy = ": drop these answers, and draws of these records"
-    refuse_cases(absent, "records of the answers are not in the prediction", remedy)
-    code = pd.Series(clusters.codes, clusters.records)
-    together = code[table["drawn"]].to_numpy() == code[table["record"]].to_numpy()
-    table = table.assign(probability=np.where(known, table["probability"], threshold * together))
-    homes = code[unsure].rename_axis("drawn").rename("code").reset_index()
-    members = code[code.isin(homes["code"])].rename_axis("record").rename("code").reset_index()
-    as_predicted = homes.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
-    return pd.concat([table[~table["drawn"].isin(unsure)], as_predicted], ignore_index=True)

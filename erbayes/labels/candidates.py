@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray, as_text, locate, need_table, refuse_names, to_frame
+from .._internal.arrays import FloatArray, IntArray, as_text, locate, refuse_names, to_frame
 from .._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
 from .._internal.names import IN_SOURCE, find_known
 from ..units.clustering import Clustering
-from ..units.columns import find_record
 from ..units.ids import as_index, ids
-from ..units.reading import Near
 from .drawn import RecordDraws
-from .labelling_tasks import drawn_records, locate_rows, need_kind
+from .labelling_tasks import drawn_records, locate_attributes, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -50,8 +48,8 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score (always 1) and why. Records of the predicted cluster
-        are left out.
+        Columns record (the drawn one), candidate, score (here 1) and why, as of all candidates. Records of
+        the predicted cluster are left out.
 
     Examples
     --------
@@ -64,11 +62,10 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     queries = _queries(drawn)
     need_kind(clustering.records, queries, "records of the looser clustering")
     are = "drawn records are missing in the looser clustering"
-    position = locate(clustering.records, queries, are, of=len(queries))
-    homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
-    near = np.isin(clustering.codes, homes["home"])
+    home = clustering.codes[locate(clustering.records, queries, are, of=len(queries))]
+    near = np.isin(clustering.codes, home)
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
-    table = homes.merge(others, on="home").assign(score=1.0)
+    table = pd.DataFrame({"record": queries, "home": home, "score": 1.0}).merge(others, on="home")
     return _rank_candidates(drawn, table, "looser clustering")
 
 
@@ -85,11 +82,6 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
         The column of scores. A higher score is a likelier match.
     limit : int, optional
         The number of candidates per drawn record, at most: the best, and by chance among equals.
-
-    Returns
-    -------
-    DataFrame
-        As `from_clustering` returns it, the best first.
 
     Examples
     --------
@@ -114,9 +106,8 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
     sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
     for side in sides:
         need_kind(side, queries, "records of the pairs")
-    numbers = scores.to_numpy(float)
     both = [
-        pd.DataFrame({"record": one, "candidate": other, "score": numbers})[one.isin(queries)]
+        pd.DataFrame({"record": one, "candidate": other, "score": scores.to_numpy(float)})[one.isin(queries)]
         for one, other in (sides, sides[::-1])
     ]
     return _rank_candidates(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
@@ -130,7 +121,8 @@ def by_text(
     The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
     minus their insertions and deletions per character (rapidfuzz's `Indel`). q is the share of records whose
     value is as similar to the drawn one, or more. So a rare value that both have counts much, and a common
-    one little. A missing value of either record counts nothing. Case and punctuation do not matter.
+    one little. A missing value of either record counts nothing. Case and punctuation do not matter. Records
+    that have nothing in common with the drawn one are left out, and the best come first.
 
     Parameters
     ----------
@@ -142,12 +134,6 @@ def by_text(
         sources, as in tables of matchers.
     limit : int
         The number of candidates per drawn record, at most: the best, and by chance among equals.
-
-    Returns
-    -------
-    DataFrame
-        As `from_clustering` returns it, the best first, without records that have nothing in common with the
-        drawn one.
 
     Raises
     ------
@@ -164,10 +150,13 @@ def by_text(
     """
     limit = whole(limit, "limit")
     queries = _queries(drawn)
-    key, named, frame = _read_attributes(table, columns, queries)
-    records = ids(frame[key], f"column {key!r} of the attributes")
-    need_kind(records, queries, "records of the attributes")
-    at = locate_rows(records, queries, "drawn")
+    frame, records, at = locate_attributes(table, queries, "drawn")
+    names = list(frame.columns)
+    # ids that are alike say nothing of the persons
+    known = {name for meaning in ("record", "cluster", "source") for name in find_known(names, meaning)}
+    telling = [name for name in names if name not in known and not str(name).endswith(IN_SOURCE)]
+    named = telling or names if columns is None else list(columns)
+    refuse_names(named, names, "the table of attributes")
     texts = [_Texts(frame[column], at) for column in named]
     home_of_row, home_of_query = (_number_homes(drawn, index) for index in (records, queries))
     chance = np.random.default_rng([drawn.seed, CHANCE]).random(len(records))
@@ -188,18 +177,14 @@ def by_text(
 def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
     """Merge tables of candidates of the same draws: the best of each table, then the second best, and so on.
 
+    A candidate stands once per drawn record, with the score and the reason where it ranks highest.
+
     Parameters
     ----------
     *candidates : DataFrame
         As the other functions return them. Scores of different tables need not be comparable.
     limit : int, optional
         The number of candidates per drawn record, at most.
-
-    Returns
-    -------
-    DataFrame
-        Each candidate once per drawn record, with the score and the reason that it has in the first table
-        that ranks it highest.
 
     Examples
     --------
@@ -216,10 +201,7 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     place = [table.groupby("record", sort=False).cumcount() for table in candidates]
     merged = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
     merged["order"] = pd.factorize(merged["record"])[0]
-    merged = merged.sort_values(["order", "place"], kind="stable").drop_duplicates(["record", "candidate"])
-    if limit is not None:
-        merged = merged.groupby("record", sort=False).head(whole(limit, "limit"))
-    return merged[COLUMNS].reset_index(drop=True)
+    return _take_best(merged.sort_values(["order", "place"], kind="stable"), limit)
 
 
 def _queries(drawn: RecordDraws) -> pd.Index:
@@ -247,29 +229,15 @@ def _rank_candidates(
     table = table.assign(why=why, order=order, falling=-table["score"])
     # among equal scores chance decides, because the order of a table may favour some records
     table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
-    table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])
+    return _take_best(table.sort_values(["order", "falling", "chance"]), limit)
+
+
+def _take_best(table: pd.DataFrame, limit: int | None) -> pd.DataFrame:
+    """Return the first rows of each drawn record, each candidate once."""
+    table = table.drop_duplicates(["record", "candidate"])
     if limit is not None:
         table = table.groupby("record", sort=False).head(whole(limit, "limit"))
     return table[COLUMNS].reset_index(drop=True)
-
-
-def _read_attributes(
-    table: Any, columns: Sequence[str] | None, queries: pd.Index
-) -> tuple[Any, list[str], pd.DataFrame]:
-    """Return the column of records, the columns to compare, and the table of attributes."""
-    frame = need_table(table, "attributes are a DataFrame or an Arrow table")
-    key = find_record(frame, Near({"record": queries}), "the table of attributes")
-    names = [c for c in frame.columns if c != key]
-    # ids that are alike say nothing of the persons
-    known = {name for meaning in ("record", "cluster", "source") for name in find_known(names, meaning)}
-    texts = [name for name in names if name not in known and not str(name).endswith(IN_SOURCE)]
-    named = texts or names if columns is None else list(columns)
-    refuse_names(named, list(frame.columns), "the table of attributes")
-    if not len(frame):
-        raise DataError("the table of attributes has no rows")
-    if not named:
-        raise DataError(f"the table of attributes has no column but {key!r}, the record")
-    return key, named, frame
 
 
 class _Texts:
@@ -286,29 +254,23 @@ class _Texts:
         of_value, distinct = pd.factorize(np.array(texts, dtype=object))
         self._codes, self._texts = np.append(of_value, -1)[codes], list(distinct)
         self._of_query = self._codes[at]
-        self._stock = self._codes[:: 1 + (len(column) - 1) // STOCK]
+        stock = self._codes[:: 1 + (len(column) - 1) // STOCK]
+        self._sampled, self._stock = len(stock), np.bincount(stock[stock >= 0], minlength=len(distinct))
 
     def scores(self, some: slice) -> FloatArray:
         """Return what the column adds to the scores of some of the drawn records, (records, rows)."""
         codes, place = np.unique(self._of_query[some], return_inverse=True)
-        present = codes >= 0
         values = np.zeros((len(codes), len(self._texts) + 1))  # the code -1 of a missing value leads to a 0
-        if present.any():
-            process, scorer = rapidfuzz().process, rapidfuzz().distance.Indel.normalized_similarity
-            drawn = [self._texts[code] for code in codes[present]]
-            percents = process.cdist(
-                drawn, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
-            )
-            values[present, :-1] = [self._weigh_similarity(percent) for percent in percents]
+        drawn = [self._texts[code] for code in codes if code >= 0]
+        scorer, alike = rapidfuzz().distance.Indel.normalized_similarity, rapidfuzz().process.cdist
+        percents = alike(drawn, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1)
+        # a missing value has the first code
+        for k, percent in enumerate(percents, len(codes) - len(drawn)):
+            # as in inverse document frequency: a similarity that many sampled values reach has little weight
+            as_similar = np.bincount(percent, self._stock, minlength=101)[::-1].cumsum()[::-1]
+            rarity = np.log(self._sampled / np.maximum(as_similar, 1))
+            values[k, :-1] = ((np.arange(101) / 100) ** POWER * rarity)[percent]
         return np.asarray(values[place][:, self._codes])
-
-    def _weigh_similarity(self, percent: IntArray) -> FloatArray:
-        """Return s³ log(1/q) of each text, (texts,), from its similarity s to a drawn one in percent."""
-        counts = np.bincount(self._stock[self._stock >= 0], minlength=len(self._texts))
-        # as in inverse document frequency: a similarity that many sampled values reach has little weight
-        as_similar = np.bincount(percent, counts, minlength=101)[::-1].cumsum()[::-1]
-        rarity = np.log(len(self._stock) / np.maximum(as_similar, 1))
-        return np.asarray(((np.arange(101) / 100) ** POWER * rarity)[percent])
 
 
 def rapidfuzz() -> Any:

@@ -76,9 +76,8 @@ class Decisions:
         there = position >= 0
         if not there.any():
             raise DataError("none of the labelled records is in the prediction")
-        self.elsewhere = pd.Series(
-            labels.clusters[labels.codes[~there]], labels.records[~there], name="entity"
-        ).sort_index()
+        unknown = pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity")
+        self.elsewhere = unknown.sort_index()
         who = np.full(len(self.records), -1)
         who[position[there]] = labels.codes[there]
         labelled = np.flatnonzero(who >= 0)
@@ -252,10 +251,8 @@ def _draw_hidden(
     out = np.zeros(len(cell), dtype=bool)
     if rate <= 0:
         return out
-    size, start, removed, yes = (
-        np.bincount(cell[rows], minlength=C)
-        for rows in (slice(None), given.fixed, struck, given.yes & ~given.fixed)
-    )
+    of = slice(None), given.fixed, struck, given.yes & ~given.fixed
+    size, start, removed, yes = (np.bincount(cell[rows], minlength=C) for rows in of)
     no = size - start - yes - removed
     # home leaves its start, and a cluster elsewhere a record
     most = np.where((start > 0) | (given.family == 2), yes, np.maximum(yes - 1, 0)) if keeps else no
@@ -269,10 +266,8 @@ def _draw_hidden(
         logs = np.where(h == 0, 0.0, np.where(s == 0, np.log(rate), -np.inf))
     bins, each = _bin(s + h if keeps else no[c] - h, size[c])
     of_bin, at = np.unique(_class_cells(given.family, size, cells)[c] * BINS + bins, return_inverse=True)
-    kernel, theta = (
-        np.exp(logs - np.repeat(np.maximum.reduceat(logs, first), count)) / each,
-        np.ones(len(of_bin)),
-    )
+    kernel = np.exp(logs - np.repeat(np.maximum.reduceat(logs, first), count)) / each
+    theta = np.ones(len(of_bin))
     for _ in range(STEPS):
         chance = kernel * theta[at]
         chance /= np.repeat(np.maximum(np.add.reduceat(chance, first), 1e-300), count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal import remedies
-from .._internal.arrays import BoolArray
+from .._internal.arrays import BoolArray, IntArray
 from .._internal.digits import Brief
 from .._internal.errors import (
     PACKAGE,
@@ -25,7 +25,7 @@ from .._internal.errors import (
     refuse_cases,
     whole,
 )
-from .._internal.files import is_whole, need_keys, read_json
+from .._internal.files import read_json
 from ..design.changes import Responding, size_classes
 from ..design.contract import Design, series_by_id
 from ..units.clustering import Clustering
@@ -33,43 +33,21 @@ from ..units.ids import as_index
 from ..units.settled import find_heap
 from ..units.units import KnownTotals
 from .plans import (
-    COLUMNS,
-    GivenProbabilities,
     LabelledDraws,
     Multipurpose,
     Plan,
     PlanBySize,
     PredictedClusters,
     Records,
-    Strata,
     chances,
     from_plain,
     to_plain,
 )
-from .source import ACCEPTED, change, fingerprint_of, in_random_order, open_source, to_series
+from .source import ACCEPTED, ORDER, change, fingerprint_of, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
-WRITTEN_AS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "version": ("1", lambda x: is_whole(x, 1, 1)),
-    "plan": ("a plan by its name", lambda x: isinstance(x, dict)),
-    "n": ("a whole number, 1 or more", lambda x: is_whole(x, 1, 2**53)),
-    "seed": ("a whole number, 0 or more", lambda x: is_whole(x, 0)),
-    "records": ("a whole number, 1 or more", is_whole),
-    "fingerprint": ("a text", lambda x: isinstance(x, str)),
-    "sizes": (
-        "numbers of clusters by size, each 1 or more",
-        lambda x: (
-            isinstance(x, dict)
-            and len(x) > 0
-            and all(
-                size.isdecimal() and int(size) > 0 and is_whole(count, 1, 2**53) for size, count in x.items()
-            )
-        ),
-    ),
-}
-"""What each field of a description of draws must be."""
 MULTIPURPOSE = Multipurpose()
 """The plan of those who name none."""
 NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
@@ -86,10 +64,8 @@ class RecordDraws(Brief):
         One row per draw, in the order of the draws, with repeats. Columns: record; cluster, the predicted
         one; size, the records of that cluster; probability, that of the record at one draw, or to be in the
         sample if it has no repeats; stratum or value, if the plan has them.
-    plan : Plan
-    n : int
-        Requested number of draws.
-    seed : int
+    plan, n, seed : Plan, int, int
+        As they were asked for.
     known : KnownTotals
         Sizes of all predicted clusters.
     fingerprint : str
@@ -137,8 +113,8 @@ class RecordDraws(Brief):
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
-            Drawn records without an answer: nonresponse (see `erbayes.design.Responding`).
-            `PredictedClusters` by size takes none.
+            Drawn records without an answer: nonresponse (see `erbayes.design.Responding`), which
+            `PredictedClusters` by size does not take.
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count. If others are among them, such as the share of an annotator,
@@ -151,8 +127,7 @@ class RecordDraws(Brief):
         ------
         DataError
             If a drawn record is neither labelled, unresolved nor unlabelled, if values or classes are
-            missing, if a stratum has no begun or no resolved draw, or if the plan takes no
-            unresolved draws.
+            missing, or if a stratum has no begun or no resolved draw.
 
         Examples
         --------
@@ -172,25 +147,21 @@ class RecordDraws(Brief):
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
         if not resolved.any():
-            raise DataError(
-                f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
-            )
+            said = "draws are unresolved or unlabelled: nothing can be estimated"
+            raise DataError(f"all {len(self.table)} {said}")
         _refuse_lost_strata(self.table, seen[begun], seen[resolved])
         if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
-        design = self.plan.design(
-            LabelledDraws(
-                seen[resolved], self.known, self.n, clustering, given, kept=len(seen) / len(self.table)
-            )
-        )
+        kept = len(seen) / len(self.table)
+        labelled = LabelledDraws(seen[resolved], self.known, self.n, clustering, given, kept)
+        design = self.plan.design(labelled)
         if resolved.all():
             return design
-        given_classes = None
         if classes is not None:
-            given_classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
-        made = _make_classes(seen, resolved, given_classes)
+            classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
+        made = _make_classes(seen, resolved, classes)
         records, clusters = seen["record"].tolist(), seen["cluster"].tolist()
         return Responding(design, resolved, made, begun, records, clusters)
 
@@ -200,11 +171,6 @@ class RecordDraws(Brief):
         A draw of a record with chance p stays with probability min p / p, the minimum over all records. Those
         that stay are independent draws of uniform records, .71 to 1 of the draws of `Multipurpose`. Size
         models and top-ups need such a sample, and in two phases units count once with it.
-
-        Raises
-        ------
-        DataError
-            If chances depend on anything but predicted sizes, or if a record has no chance.
 
         Examples
         --------
@@ -216,28 +182,23 @@ class RecordDraws(Brief):
         if isinstance(self.plan, PlanBySize):
             least = chances(self.plan, self.known)(pd.DataFrame({"size": self.known.size})).min()
         if not least > 0:
-            raise DataError(
-                f"draws by {type(self.plan).__name__} leave no sample of uniform records, as its chances do "
-                "not depend on predicted sizes alone, or are 0: draw anew, by default or uniform records"
-            )
+            why = "as its chances do not depend on predicted sizes alone, or are 0"
+            said = f"draws by {type(self.plan).__name__} leave no sample of uniform records, {why}"
+            raise DataError(f"{said}: draw anew, by default or uniform records")
         stays = np.random.default_rng([self.seed, ACCEPTED]).random(len(self.table))
         kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]
         table = kept.assign(probability=1 / self.records).reset_index(drop=True)
         members = self.members[self.members["cluster"].isin(table["cluster"])].reset_index(drop=True)
-        fingerprint = fingerprint_of(self.known, members)
-        return replace(
-            self, table=table, plan=Records(), n=len(table), members=members, fingerprint=fingerprint
-        )
+        drawn = replace(self, table=table, plan=Records(), n=len(table), members=members)
+        return replace(drawn, fingerprint=fingerprint_of(self.known, members))
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
         fingerprint = self._compute_fingerprint(prediction)
         if fingerprint != self.fingerprint:
-            raise DataError(
-                f"this is not the prediction that was drawn from: its fingerprint is {fingerprint}, not "
-                f"{self.fingerprint}",
-                *([] if self.of_clusters else [remedies.DRAWN_FROM]),
-            )
+            said = f"its fingerprint is {fingerprint}, not {self.fingerprint}"
+            remedy = [] if self.of_clusters else [remedies.DRAWN_FROM]
+            raise DataError(f"this is not the prediction that was drawn from: {said}", *remedy)
 
     def is_from(self, prediction: Any) -> bool:
         """Return whether a prediction is the one drawn from, as `refuse_another` compares them."""
@@ -264,6 +225,7 @@ class RecordDraws(Brief):
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON, if the plan is one of `erbayes.labels`."""
+        sizes = zip(self.known.size, self.known.count, strict=True)
         values = {
             "version": 1,
             "plan": to_plain(self.plan),
@@ -271,58 +233,20 @@ class RecordDraws(Brief):
             "seed": self.seed,
             "records": self.records,
             "fingerprint": self.fingerprint,
-            "sizes": {str(int(s)): int(c) for s, c in zip(self.known.size, self.known.count, strict=True)},
+            "sizes": {str(int(size)): int(count) for size, count in sizes},
         }
         return json.dumps(values, indent=1)
 
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
-        """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
-        what = "the description of draws"
-        values = read_json(text, what)
-        need_keys(values, WRITTEN_AS, what)
-        if missing := [column for column in COLUMNS if column not in table]:
-            raise DataError(f"the table of the draws has no columns {', '.join(missing)}")
-        sizes = {int(size): count for size, count in values["sizes"].items()}
-        records, clusters = sum(size * count for size, count in sizes.items()), sum(sizes.values())
-        for name, fine in {
-            "records": values["records"] == records,
-            "fingerprint": values["fingerprint"].startswith(f"{records}-{clusters}-"),
-        }.items():
-            if not fine:
-                said = f"{values[name]!r} is not that of {records:,} records in {clusters:,} clusters"
-                raise DataError(f"{what}: {name!r} or 'sizes' has changed: {said}")
-        size, count = np.array(sorted(sizes.items()), dtype=float).T.copy()  # each is contiguous
-        try:
-            plan = from_plain(values["plan"])
-        except DataError as error:
-            raise DataError(f"{what}: 'plan': {error.what}") from error
-        known, n = KnownTotals(size, count), values["n"]
-        drawn = cls(table, plan, n, values["seed"], known, values["fingerprint"], members)
-        if n != len(table):
-            raise DataError(f"{what}: 'n' is {n:,}, and the table has {len(table):,} draws")
-        if not drawn._can_be_drawn():
-            raise DataError(f"{what}: 'plan' is another one than that of the draws: chances do not agree")
-        return drawn
-
-    def _can_be_drawn(self) -> bool:
-        """Return whether the plan gives the columns of the table and, if sizes decide, its chances."""
-        plan, table = self.plan, self.table
-        if ("stratum" in table, "value" in table) != (
-            isinstance(plan, Strata),
-            isinstance(plan, GivenProbabilities),
-        ):
-            return False
-        sizes = pd.DataFrame({"size": pd.to_numeric(table["size"])})
-        wanted: Any
-        if isinstance(plan, PlanBySize):
-            wanted = chances(plan, self.known)(sizes)
-        elif isinstance(plan, PredictedClusters):
-            by_size = pd.Series(plan.compute_inclusion(self.n, self.known), self.known.size)
-            wanted = by_size.reindex(sizes["size"]).to_numpy()
-        else:
-            return True
-        return np.allclose(pd.to_numeric(table["probability"]), wanted, rtol=1e-9, atol=0)
+        """Make the draws again from what `to_json` wrote, and from their table."""
+        values = read_json(text, "the description of draws")
+        if values.get("version") != 1:
+            raise DataError("the description of draws: 'version' must be 1: read it with the erbayes of it")
+        sizes = sorted((int(size), count) for size, count in values["sizes"].items())
+        size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
+        plan, known = from_plain(values["plan"]), KnownTotals(size, count)
+        return cls(table, plan, values["n"], values["seed"], known, values["fingerprint"], members)
 
 
 def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
@@ -365,9 +289,8 @@ def _refuse_lost_strata(table: pd.DataFrame, begun: pd.DataFrame, resolved: pd.D
 
 def _make_classes(table: pd.DataFrame, resolved: BoolArray, given: Any) -> list[Any]:
     """Return the class of each draw, (n,): within its stratum, the given one or that of its size."""
-    group = np.zeros(len(table), dtype=np.int64)
-    if "stratum" in table:
-        group = pd.factorize(table["stratum"])[0]
+    one = np.zeros(len(table), dtype=np.int64)
+    group = pd.factorize(table["stratum"])[0] if "stratum" in table else one
     classes = np.empty(len(table), dtype=object)
     for g in np.unique(group):
         here = group == g
@@ -394,22 +317,15 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
         Number of draws. A smaller n with the same seed gives the first of them, if draws are independent.
         Other draws are put into a random order, so that those labelled first are a sample of all.
     seed : int
-        0 or more.
     values : Series or mapping, record -> value, optional
         The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
         name of the column that has it.
 
-    Raises
-    ------
-    DataError
-        If the prediction cannot be read, if the plan does not suit it, or if n is above a million and above
-        ten draws per record.
-
     Warns
     -----
     Alarm
-        A heap in the predicted sizes, which a matcher's cap may have left, with the grade of a note. Labels
-        of records show what it is if one of their entities is larger.
+        Notes about predicted sizes, such as a heap, which a matcher's cap may have left. Labels of records
+        show what it is if one of their entities is larger.
 
     Examples
     --------
@@ -420,29 +336,53 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
     need_object(plan, "draw", "a plan is an object such as LinkEnds()")
     n, seed = whole(n, "n"), whole(seed, "seed", 0)
     with open_source(prediction, values) as source:
-        most = max(MOST, EACH * int(source.known.size @ source.known.count))
-        if n > most:
-            raise DataError(
-                f"{n:,} draws from {source.known.size @ source.known.count:,.0f} records are more than "
-                f"{most:,}, which draw nearly all of them: label all records, or draw fewer"
-            )
+        records = int(source.known.size @ source.known.count)
+        if n > (most := max(MOST, EACH * records)):
+            said = f"more than {most:,}, which draw nearly all of them: label all records, or draw fewer"
+            raise DataError(f"{n:,} draws from {records:,} records are {said}")
         table = plan.draw(source, n, seed)
         need(table, pd.DataFrame, "a plan draws a DataFrame")
-        table = table.reset_index(drop=True)
-        # independent draws are in random order already
+        # independent draws are in random order already; the first of others are then a sample of all too
         if not getattr(plan, "independent", False):
-            table = in_random_order(table, seed)
-        clusters = pd.Index(table["cluster"]).unique()
-        members = source.members(clusters).reset_index(drop=True)
+            table = table.iloc[np.random.default_rng([seed, ORDER]).permutation(len(table))]
+        table = table.reset_index(drop=True)
+        members = source.members(pd.Index(table["cluster"]).unique()).reset_index(drop=True)
         size = table.drop_duplicates("cluster").set_index("cluster")["size"]
         counted = members["cluster"].value_counts().reindex(size.index, fill_value=0)
         changed = size.index[~size.isin(source.known.size) | (size.to_numpy() != counted.to_numpy())]
         if len(changed):
             raise change(changed)
+        notes = source.known.look()
         if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
-            warnings.warn(Sentence(str(heap), Grade.NOTE, remedies.LOOK), Alarm, skip_file_prefixes=PACKAGE)
-        for note in source.known.look():
+            notes = [Sentence(str(heap), Grade.NOTE, remedies.LOOK), *notes]
+        for note in notes:
             warnings.warn(note, Alarm, skip_file_prefixes=PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
+
+
+def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
+    """Return how many of n draws are expected in clusters of which sizes, next to those of uniform records.
+
+    >>> say_expected(Records(), KnownTotals(np.array([1.0, 2.0, 9.0]), np.array([20.0, 10.0, 2.0])), 90)
+    '31 single records, 31 of clusters of 2 to 8, 28 of 9 or more, with 88% of the predicted links'
+    """
+    records, links = known.count * known.size, known.count * known.size * (known.size - 1)
+    half = known.size[np.searchsorted(np.cumsum(links), links.sum() / 2)]
+    part = np.where(known.size == 1, 0, np.where(known.size < half, 1, 2))
+
+    def expect(plan: PlanBySize) -> IntArray:
+        p = records * chances(plan, known)(pd.DataFrame({"size": known.size}))
+        # ends are rounded and not parts, so that these add to n
+        return np.diff(np.rint(n * np.cumsum(np.bincount(part, p, 3))), prepend=0).astype(np.int64)
+
+    names = ["single records", "of clusters of 2" + f" to {half - 1:,.0f}" * bool(half > 3)]
+    if links.any():
+        share = links[part == 2].sum() / links.sum()
+        clusters = "clusters of " * bool(half == 2)
+        names += [f"of {clusters}{half:,.0f} or more, with {share:.0%} of the predicted links"]
+    there = np.flatnonzero(np.bincount(part))
+    said = ", ".join(f"{expect(plan)[i]:,} {names[i]}" for i in there)
+    uniform = ", ".join(f"{k:,}" for k in expect(Records())[there])
+    return said if isinstance(plan, Records) else f"{said} (uniform records: {uniform})"

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, need
-from .._internal.files import HIDDEN, NEW, OLD, alone, is_whole, need_keys, read_json, refuse_output, writing
+from .._internal.files import HIDDEN, NEW, OLD, alone, read_json, refuse_output, writing
 from ..units.ids import as_index, kind
 from .drawn import RecordDraws
 from .labelling_tasks import FILLED, HAS_XLSX, as_sent, dealt, drawn_records, read_sheet, write_sheet
@@ -35,30 +35,6 @@ FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
 UNHASHED = frozenset({"fingerprint", "date", "erbayes"})
 """Facts that the fingerprint of the others leaves out, because they decide nothing."""
-TYPES = ("string", "integer")
-"""Types of ids."""
-MUST_BE: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "annotators": (
-        "the tasks of each annotator",
-        lambda x: (
-            isinstance(x, dict)
-            and all(re.fullmatch(r"\w+", name) and isinstance(tasks, list) for name, tasks in x.items())
-            and all(is_whole(task) for tasks in x.values() for task in tasks)
-        ),
-    ),
-    "blind": ("true or false", lambda x: isinstance(x, bool)),
-    "types": (
-        f"the types of {' and '.join(IDS)}, {' or '.join(TYPES)}",
-        lambda x: isinstance(x, dict) and sorted(x) == sorted(IDS) and all(t in TYPES for t in x.values()),
-    ),
-    "overlap": (
-        "a share from 0 to 1",
-        lambda x: isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= 1,
-    ),
-    "date": ("a text", lambda x: isinstance(x, str)),
-    "drawn": ("what describes the draws", lambda x: isinstance(x, dict)),
-}
-"""What each fact of a folder must be, besides its version and fingerprint."""
 README = "README.txt"
 """The file that says which file goes to whom."""
 DECIDED = "decided"
@@ -98,9 +74,9 @@ def write_folder(
     """Write the folder of a draw: sheets and a labelling page for each annotator, and the draw itself.
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
-    tasks, of which one is to be filled. The files drawn.json, drawn.csv and tasks.csv contain the draw, and
-    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. All
-    tasks of a drawn predicted cluster go to the same annotators.
+    tasks, of which one is to be filled. The files drawn.json, drawn.csv and tasks.csv contain the draw, must
+    stay as they are, and are not for annotators, since tasks.csv says which records are controls. All tasks
+    of a drawn predicted cluster go to the same annotators.
 
     Parameters
     ----------
@@ -117,11 +93,6 @@ def write_folder(
     facts : mapping, optional
         What else is to be stored with the draw, such as the files that it was made from.
 
-    Raises
-    ------
-    DataError
-        A path with other files or, without `replace`, answers; or ids that no sheet can represent.
-
     Examples
     --------
     >>> from erbayes.labels import Records, draw, tasks
@@ -133,14 +104,12 @@ def write_folder(
     ['README.txt', 'drawn.csv', 'drawn.json']
     """
     path = Path(path)
-    need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
+    need(tasks, pd.DataFrame, "tasks are a DataFrame, as erbayes.labels.tasks returns them")
     refuse_folder(path, replace)
     if drawn.of_clusters:
         cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
         hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
-        hands = {
-            name: (1 + np.flatnonzero(np.isin(cluster, which))).tolist() for name, which in hands.items()
-        }
+        hands = {who: (1 + np.flatnonzero(np.isin(cluster, some))).tolist() for who, some in hands.items()}
     else:
         hands = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
     shared = overlap if annotators > 1 else 0.0
@@ -178,9 +147,7 @@ def write_files(
     # one fact a line, for people who open the file
     facts_by_line = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
     (new / FACTS).write_text("{\n" + ",\n".join(facts_by_line) + "\n}\n", encoding="utf-8")
-    settling = None
-    if drawn.of_clusters:
-        settling = dict(enumerate(drawn_records(drawn)["cluster"], 1))
+    settling = dict(enumerate(drawn_records(drawn)["cluster"], 1)) if drawn.of_clusters else None
     sent = as_sent(tasks, drawn.seed, blind)
     for annotator, numbers in hands.items():
         mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
@@ -194,9 +161,8 @@ def write_files(
         either = " or ".join(file for file in names if (new / file).exists())
         lines.append(f"  to annotator {name}: {either} ({len(numbers):,} tasks)")
     text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
-    kept = f"{TASKS}, {DRAWS}, {FACTS}"
-    text = text.format(day=about["date"], sheets="\n".join(lines), kept=kept)
-    (new / README).write_text(text, encoding="utf-8")
+    told = {"day": about["date"], "sheets": "\n".join(lines), "kept": f"{TASKS}, {DRAWS}, {FACTS}"}
+    (new / README).write_text(text.format_map(told), encoding="utf-8")
 
 
 def read_folder(path: str | Path) -> Folder:
@@ -204,23 +170,16 @@ def read_folder(path: str | Path) -> Folder:
     path = Path(path)
     about = _read_facts(path)
     table, shown = (read_sheet(path / name).reset_index(drop=True) for name in (DRAWS, TASKS))
-    for column, type in about["types"].items():
-        table[column] = _restore_type(table[column], type, path)
-    shown["record"] = _restore_type(shown["record"], about["types"]["record"], path)
-    shown["task"] = shown["task"].astype("int64")
-    tasks = sorted({task for numbers in about["annotators"].values() for task in numbers})
-    if tasks != list(range(1, int(shown["task"].max()) + 1)):
-        raise DataError(f"{path / FACTS}: 'annotators' do not have the tasks of {TASKS}, each of them")
+    for column in (c for c, type in about["types"].items() if type == "integer"):
+        table[column] = table[column].astype("int64")
+    shown = shown.astype({"record": table["record"].dtype, "task": "int64"})
     # of a drawn predicted cluster, only the first task shows all records
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
     inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
     first = mention.isin(cluster.index)
     members = pd.DataFrame({"record": inside["record"][first], "cluster": cluster[mention[first]].to_numpy()})
-    try:
-        drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, members.drop_duplicates("record"))
-    except DataError as error:
-        raise DataError(f"{path / FACTS}: 'drawn': {error.what}") from error
+    drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, members.drop_duplicates("record"))
     as_numbers = isinstance(drawn.plan, GivenProbabilities)
     for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
         table[name] = pd.to_numeric(table[name])
@@ -240,23 +199,21 @@ def read_folder(path: str | Path) -> Folder:
 def _read_facts(path: Path) -> dict[str, Any]:
     """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
     files = [path / name for name in (FACTS, DRAWS, TASKS)]
+    none = "is no folder that erbayes draw has written"
     if missing := [file.name for file in files if not file.is_file()]:
-        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {missing[0]}")
+        raise DataError(f"{path} {none}: it has no {missing[0]}")
     about = read_json(files[0], str(files[0]))
     try:
         tables = [file.read_bytes() for file in files[1:]]
     except OSError as error:
-        raise DataError(f"{path} is no folder that erbayes draw has written: {error!r}") from error
+        raise DataError(f"{path} {none}: {error!r}") from error
     intact = about.get("fingerprint") == _compute_fingerprint(tables, about)
     if about.get("version") != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
     if not intact:
-        raise DataError(
-            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
-            "program, or another version of erbayes has written them: restore all three; answers belong into "
-            "the sheets"
-        )
-    need_keys(about, MUST_BE, str(path / FACTS))
+        said = f"{DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet program"
+        other = "or another version of erbayes has written them"
+        raise DataError(f"{path}: {said}, {other}: restore all three; answers belong into the sheets")
     return about
 
 
@@ -271,14 +228,6 @@ def _name_draw(facts: Mapping[str, Any]) -> str:
     drawn = facts["drawn"]
     hashed = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
     return sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _restore_type(column: pd.Series, type: str, path: Path) -> pd.Series:
-    """Return ids in the type that they had."""
-    try:
-        return column.astype("int64") if type == "integer" else column
-    except ValueError as error:
-        raise DataError(f"{path / FACTS}: 'types': {column.name} is no integer: {error}") from error
 
 
 def answer_files(path: Path) -> list[Path]:
@@ -302,10 +251,8 @@ def _list_answered(path: Path) -> list[str]:
             try:
                 sheet = read_sheet(file)
             except DataError:
-                named.append(file.name)
-                continue
-            answered = sheet.columns.intersection([*FILLED, "note"])
-            if not (sheet[answered] != "").to_numpy().any():
+                sheet = pd.DataFrame({"note": ["it cannot be read"]})
+            if not (sheet[sheet.columns.intersection([*FILLED, "note"])] != "").to_numpy().any():
                 continue
         named.append(file.name)
     return named
@@ -327,9 +274,8 @@ def refuse_folder(path: Path, replace: bool) -> None:
     others = [file.name for file in path.iterdir() if not (of_draw.fullmatch(file.name) and file.is_file())]
     others = [name for name in others if not name.startswith(HIDDEN)]  # which a killed process has left
     if not (path / FACTS).exists() or others:
-        raise DataError(
-            f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
-        )
+        said = f"it holds other files, such as {head(others)}: name a new folder"
+        raise DataError(f"cannot write {path}: {said}")
     if (names := _list_answered(path)) and not replace:
         raise DataError(
             f"cannot write {path}: it holds answers, in {head(names)}: name a new folder",
@@ -372,10 +318,8 @@ def refuse_dependent(folder: Folder) -> None:
     """Refuse a folder whose draws and tasks are not the first of those of a larger number."""
     plan = folder.drawn.plan
     if not getattr(plan, "independent", False) or isinstance(plan, NewRecords):
-        raise DataError(
-            f"{folder.path}: under {to_plain(plan)['name']} a larger number is another sample, or has its "
-            "tasks in another order: draw it into a new folder"
-        )
+        name, other = to_plain(plan)["name"], "another sample, or has its tasks in another order"
+        raise DataError(f"{folder.path}: under {name} a larger number is {other}: draw it into a new folder")
 
 
 def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:

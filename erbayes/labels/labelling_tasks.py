@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import IntArray, locate, refuse_names, separator_hint, to_frame
+from .._internal.arrays import IntArray, locate, need_table, refuse_names, separator_hint, to_frame
 from .._internal.digits import begins_formula
 from .._internal.errors import DataError, head, number, printable, refuse_cases, whole
 from ..units.columns import find_record
@@ -55,11 +55,9 @@ def tasks(
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
     A task shows the drawn record, the other records of its predicted cluster, and candidates from elsewhere.
-    The annotator says of each whether it belongs to the entity of the drawn record.
-
-    If predicted clusters were drawn, each of their records is a task, and later tasks show no record of the
-    cluster that an earlier one has shown on top. Once a task has y for a record, the task of this record is
-    settled and may stay blank: a cluster of one entity takes one answer.
+    The annotator says of each whether it belongs to the entity of the drawn record. If predicted clusters
+    were drawn, each of their records is a task, and later tasks show no record of the cluster that an earlier
+    one has shown on top. Once a task has y for a record, the task of this record is settled, maybe blank.
 
     Parameters
     ----------
@@ -70,10 +68,9 @@ def tasks(
         Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
         record (the drawn one), candidate and, optionally, why. Rows of other records are left out.
     controls : float, between 0 and 1, optional
-        Share of the tasks, at least one, that get a *control*: a record of another drawn predicted cluster,
-        which annotators see as one more record of the cluster and ought to refuse. A candidate of the task is
-        never chosen, because it may belong to the entity. If predicted clusters were drawn, the share is one
-        of clusters, and the control is in the first task.
+        Share of the tasks (or of drawn predicted clusters, in whose first task it is), at least one, that get
+        a *control*: a record of another drawn predicted cluster, which annotators see as one more record of
+        the cluster and ought to refuse. No candidate of the task is one, as it may belong to the entity.
 
     Returns
     -------
@@ -81,11 +78,6 @@ def tasks(
         One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster,
         candidate or control), why (if candidates have it), the attributes, same and cannot_tell. The last two
         are blank.
-
-    Raises
-    ------
-    DataError
-        If attributes or candidates do not fit the draws, or controls for draws of one predicted cluster.
 
     Examples
     --------
@@ -132,15 +124,13 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     records = ids(frame["record"], "drawn records of the candidates")
     others = ids(frame["candidate"], "candidates")
     drawn = as_index(mentions["record"])
-    for what, index in (("drawn records of the candidates", records), ("candidates", others)):
-        need_kind(index, drawn, what)
+    need_kind(records, drawn, "drawn records of the candidates")
+    need_kind(others, drawn, "candidates")
     position = drawn.get_indexer(records)
     known = position >= 0
     if len(records) and not known.any():
-        raise DataError(
-            f"none of the {len(records):,} candidates is for a drawn record, such as {head(drawn)}: the "
-            f"first column has records such as {head(records)}"
-        )
+        such = f"such as {head(drawn)}: the first column has records such as {head(records)}"
+        raise DataError(f"none of the {len(records):,} candidates is for a drawn record, {such}")
     task = mentions["task"].to_numpy()[position[known]]
     rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
@@ -152,15 +142,12 @@ def _draw_controls(
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])
-    of_clusters = drawn.of_clusters
-    open_to = mentions.drop_duplicates("cluster") if of_clusters else mentions
+    open_to = mentions.drop_duplicates("cluster") if drawn.of_clusters else mentions
     chosen = open_to.iloc[np.sort(rng.permutation(len(open_to))[: max(round(share * len(open_to)), 1)])]
     rows = []
     for task, home in chosen[["task", "cluster"]].itertuples(index=False, name=None):
-        shown = table[table["task"] == task]
-        others = drawn.members[
-            (drawn.members["cluster"] != home) & ~drawn.members["record"].isin(shown["record"])
-        ]
+        shown, others = table[table["task"] == task], drawn.members[drawn.members["cluster"] != home]
+        others = others[~others["record"].isin(shown["record"])]
         if not len(others):
             raise DataError(
                 f"task {task} can have no control: no record of another drawn predicted cluster is left that "
@@ -190,50 +177,43 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
 def need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
     """Refuse ids of another type than those of the draws."""
     if len(index) and len(drawn) and kind(index) != kind(drawn):
-        raise DataError(
-            f"{what} are of type {kind(index)}, and drawn records of type {kind(drawn)}: convert them to one"
-        )
+        said = f"{what} are of type {kind(index)}, and drawn records of type {kind(drawn)}"
+        raise DataError(f"{said}: convert them to one")
 
 
 def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     """Return the tasks with the attributes of each record."""
-    frame = to_frame(attributes)
-    names = list(frame.columns)
-    if len(names) < 2:
-        raise DataError(
-            "the table of attributes needs a record and at least one column to show; it has "
-            f"{head(names)}{separator_hint(names)}"
-        )
-    shown = as_index(table["record"])
-    key = find_record(frame, Near({"record": shown}), "the table of attributes")
-    names.remove(key)
-    if taken := [name for name in names if name in RESERVED]:
-        raise DataError(
-            f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
-        )
+    shown, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
+    if taken := [name for name in shown if name in RESERVED]:
+        said = f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are"
+        raise DataError(f"{said}: rename them")
+    return pd.concat([table, shown.iloc[rows].reset_index(drop=True)], axis=1)
+
+
+def locate_attributes(
+    attributes: Any, queries: pd.Index, what: str
+) -> tuple[pd.DataFrame, pd.Index, IntArray]:
+    """Return attributes, their records, and the row of each of the queries, which messages call `what`."""
+    frame = need_table(attributes, "attributes are a DataFrame or an Arrow table")
+    if len(names := list(frame.columns)) < 2:
+        said = f"it has {head(names)}{separator_hint(names)}"
+        raise DataError(f"the table of attributes needs a record and at least one column to show; {said}")
+    key = find_record(frame, Near({"record": queries}), "the table of attributes")
     records = ids(frame[key], f"column {key!r} of the attributes")
-    need_kind(records, shown, "records of the attributes")
-    position = locate_rows(records, shown, "shown")
-    rows = frame[names].iloc[position].reset_index(drop=True)
-    return pd.concat([table, rows], axis=1)
-
-
-def locate_rows(records: pd.Index, queries: pd.Index, what: str) -> IntArray:
-    """Return the row of attributes of each of the queries, (n,), and refuse those with none or several."""
+    need_kind(records, queries, "records of the attributes")
     here = np.flatnonzero(are_listed(records, queries))
     listed = records[here]
     refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")
-    return here[locate(listed, queries, f"{what} records have no attributes", of=queries.nunique())]
+    rows = here[locate(listed, queries, f"{what} records have no attributes", of=queries.nunique())]
+    return frame.drop(columns=key), records, rows
 
 
 def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:
     """Deal tasks to annotators, some of them to two."""
     count, annotators = whole(count, "the number of tasks"), whole(annotators, "annotators")
     number(overlap, "overlap", lambda share: 0 <= share <= 1, "lie in [0, 1]")
-    if annotators > min(len(ascii_uppercase), count):
-        raise DataError(
-            f"{annotators} annotators for {count} tasks: at most {min(len(ascii_uppercase), count)}"
-        )
+    if annotators > (most := min(len(ascii_uppercase), count)):
+        raise DataError(f"{annotators} annotators for {count} tasks: at most {most}")
     names = ascii_uppercase[:annotators]
     order = (1 + np.random.default_rng([whole(seed, "seed", 0), 1]).permutation(count)).tolist()
     hands = {name: order[first::annotators] for first, name in enumerate(names)}
@@ -268,16 +248,11 @@ def unguarded(text: str) -> str:
 
 def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record",)) -> None:
     """Write a table as a .csv or .xlsx sheet that can be read back, ids in the columns `exact` unchanged."""
-    text = {
-        str(name): ["" if gone else str(x) for x, gone in zip(table[name], table[name].isna(), strict=True)]
-        for name in table.columns
-    }
-    shown = {
-        # without control characters, and without halves of surrogate pairs
-        name: column if name in exact else [printable(cell).replace("\r", " ") for cell in column]
-        for name, column in text.items()
-    }
-    ids = [id for name in exact for id in text[name]]
+    cells = table.astype(object).where(table.notna(), "")
+    shown = {str(name): [str(cell) for cell in cells[name]] for name in cells}
+    ids = [id for name in exact for id in shown[name]]
+    for name in set(shown) - {*exact}:  # without control characters, and without halves of surrogate pairs
+        shown[name] = [printable(cell).replace("\r", " ") for cell in shown[name]]
     lost = [id for id in ids if not id.strip() or any("\ud800" <= sign <= "\udfff" for sign in id)]
     if not lost:
         try:
@@ -290,10 +265,8 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
             read = [id for name in exact for id in back[name]]
             lost = [id for id, other in zip(ids, read, strict=True) if id != other]
     if lost:
-        raise DataError(
-            f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}: "
-            "give them other ids"
-        )
+        said = f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}"
+        raise DataError(f"{said}: give them other ids")
 
 
 def _write_csv(columns: Mapping[str, list[str]], path: Path) -> None:
@@ -346,9 +319,8 @@ def read_sheet(path: Path) -> pd.DataFrame:
     width = len(names)
     rows = [(row, cells) for row, cells in rows if any(cells)]
     if long := [row for row, cells in rows if any(cells[width:])]:
-        raise DataError(
-            f"cannot read {path}: {len(long)} rows have more cells than names, such as row {long[0]}"
-        )
+        said = f"{len(long)} rows have more cells than names, such as row {long[0]}"
+        raise DataError(f"cannot read {path}: {said}")
     cells = [(values + [""] * width)[:width] for _, values in rows]
     return pd.DataFrame(cells, index=[row for row, _ in rows], columns=names, dtype=object)
 
@@ -368,9 +340,7 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of the first sheet of an XLSX file with their numbers."""
     if not HAS_XLSX:
-        raise DataError(
-            f"cannot read {path}: XLSX files need the extra sheets: pip install 'erbayes[sheets]'"
-        )
+        raise DataError(f"cannot read {path}: XLSX files need the extra: pip install 'erbayes[sheets]'")
     from openpyxl import load_workbook
 
     with path.open("rb") as file:  # openpyxl leaves a file open that it cannot read

@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -81,15 +81,10 @@ def labelling_page(
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
     settling : mapping, task -> predicted cluster, optional
-        The cluster of each task, if predicted clusters were drawn. The page goes past the task of a record
-        that another task of the cluster has judged the same.
+        Given if predicted clusters were drawn: the page goes past the task of a record that another task of
+        the cluster has judged the same.
     pairs : bool
         Whether each task asks about two records alone, which the page then shows side by side.
-
-    Raises
-    ------
-    DataError
-        If this is no table of tasks, or if it has answers.
 
     Examples
     --------
@@ -112,10 +107,8 @@ def labelling_page(
             raise DataError(f"{what} has no text")
     cells = frame[frame.columns.intersection(ANSWERS)].fillna("").astype(str)
     if answered := int(cells.map(str.strip).astype(bool).to_numpy().sum()):
-        raise DataError(
-            f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
-            "answers in the page itself"
-        )
+        said = f"the tasks hold answers in {answered:,} cells"
+        raise DataError(f"{said}: a page starts without any; load a file of answers in the page itself")
     numbers = frame["task"].unique().tolist()
     contents: dict[str, Any] = {
         "title": title,
@@ -169,11 +162,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         The rows of the tasks, with columns of answers. `same` is "y" or "n", and "y" in the row of the drawn
         record once the task is done. `cannot_tell` ("x"), `note`, `annotator` and `seconds` stand in that row
         alone. Ids that the annotator has added follow the rows of their task, with the role "added".
-
-    Raises
-    ------
-    DataError
-        A file that is none of this page, or answers that are unknown, double or not complete.
+        Answers that are unknown, double or not complete are a DataError.
 
     Examples
     --------
@@ -190,49 +179,57 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     frame = _check_tasks(tasks)
     what = str(answers) if isinstance(answers, Path) else "the answers"
     saved = _parse_answers(answers, what, fingerprint)
-    drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].astype(str)
-    rows = pd.MultiIndex.from_arrays([frame["task"], frame["record"].map(str)])
-    shown = set(rows)
-    given, added, seen = dict[tuple[int, str], list[Any]](), list[tuple[int, str]](), set[int]()
+    drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].map(str).to_dict()
+    rows = list(zip(frame["task"], frame["record"].map(str), strict=True))
+    ids_by_text = {str(record): record for record in frame["record"]}
+    integers = kind(pd.Index(frame["record"])) == "integer"
+    shown, given, added = set(rows), dict[tuple[int, str], list[Any]](), []
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
-    listed = saved["answers"]
-    if others := [a for a in listed if a["task"] not in drawn.index or drawn[a["task"]] != a["record"]]:
-        task, record = others[0]["task"], shortened(others[0]["record"])
-        raise DataError(
-            f"{what}: {len(others):,} of {len(listed):,} answers are of another draw: task {task} of record "
-            f"{record} is not among the {len(drawn):,} tasks"
-        )
+    if others := [a for a in saved["answers"] if drawn.get(a["task"]) != a["record"]]:
+        such = f"task {others[0]['task']} of record {shortened(others[0]['record'])}"
+        said = f"{len(others):,} of {len(saved['answers']):,} answers are of another draw: {such}"
+        raise DataError(f"{what}: {said} is not among the {len(drawn):,} tasks")
     for answer in saved["answers"]:
-        task, record = answer["task"], answer["record"]
-        if task in seen:
-            raise DataError(f"{what}: task {task} is answered twice")
-        seen.add(task)
-        marked, where = answer["same"] + answer["different"], f"{what}: task {task}"
+        task, record, marked = answer["task"], answer["record"], answer["same"] + answer["different"]
+        where = f"{what}: task {task}"
+        if (task, record) in given:
+            raise DataError(f"{where} is answered twice")
         counts = Counter([*marked, *answer["added"]])
-        if twice := sorted(r for r, times in counts.items() if times > 1):
-            raise DataError(f"{where} has more than one answer about records {head(twice)}")
-        if foreign := [r for r in marked if (task, r) not in shown or r == record]:
-            raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
-        if known := [r for r in answer["added"] if (task, r) in shown]:
-            raise DataError(f"{where} shows records {head(known)}, which cannot be added to it")
+        faults = {
+            "has more than one answer about records {}": sorted(r for r, n in counts.items() if n > 1),
+            "does not show records {}, which have answers": [
+                r for r in marked if (task, r) not in shown or r == record
+            ],
+            "shows records {}, which cannot be added": [r for r in answer["added"] if (task, r) in shown],
+        }
+        for fault, records in faults.items():
+            if records:
+                raise DataError(f"{where} {fault.format(head(records))}")
         marks = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
         given[task, record] = [*marks, saved["annotator"], answer.get(SECONDS, "")]
         for mark, records in (("y", answer["same"]), ("n", answer["different"])):
             given |= {(task, r): [mark, "", "", "", ""] for r in records}
-        added += [(task, id) for id in answer["added"]]
-    blank = [""] * len(ANSWERS)
-    cells = pd.DataFrame([given.get(row, blank) for row in rows], columns=ANSWERS, dtype=object)
-    table = pd.concat([frame.drop(columns=ANSWERS, errors="ignore"), cells], axis=1)
+        for id in answer["added"]:
+            if (found := read_id(id, ids_by_text, integers)) is None:
+                raise DataError(f"{where}: the added id {id!r} is no integer, and ids of the records are")
+            added.append({"task": task, "record": found, "role": ADDED, "same": "y"})
+    cells = [given.get(row, [""] * len(ANSWERS)) for row in rows]
+    answered = pd.DataFrame(cells, columns=ANSWERS, dtype=object)
+    table = frame.drop(columns=ANSWERS, errors="ignore").join(answered)
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
     open_records = table[table["task"].isin(done) & (table["same"] == "")]
     if len(open_records):
         task, record = open_records["task"].iloc[0], head(open_records["record"], 1)
-        raise DataError(
-            f"{what}: {open_records['task'].nunique():,} tasks are said to be done and have no answers about "
-            f"{len(open_records):,} records, such as task {task} about {record}"
-        )
-    return _append_added(table, added, what) if added else table
+        count, such = f"{open_records['task'].nunique():,}", f"such as task {task} about {record}"
+        said = f"{count} tasks are said to be done and have no answers about {len(open_records):,} records"
+        raise DataError(f"{what}: {said}, {such}")
+    if not added:
+        return table
+    order = {task: i for i, task in enumerate(drawn)}
+    table = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+    table[ANSWERS] = table[ANSWERS].fillna("")
+    return table.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
 
 
 def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:
@@ -245,62 +242,34 @@ def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:
     return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None  # 18 digits fit into 64 bits
 
 
-def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: str) -> pd.DataFrame:
-    """Return the answers with the ids that the annotator has added, each below the rows of its task."""
-    known = {str(record): record for record in table["record"]}
-    integers = kind(pd.Index(table["record"])) == "integer"
-    rows = []
-    for task, id in added:
-        if (record := read_id(id, known, integers)) is None:
-            raise DataError(
-                f"{what}: task {task}: the added id {id!r} is no integer, and ids of the records are"
-            )
-        rows.append({"task": task, "record": record, "role": ADDED, "same": "y"})
-    order = {task: i for i, task in enumerate(table["task"].unique())}
-    table = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
-    table[ANSWERS] = table[ANSWERS].fillna("")
-    return table.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
-
-
 def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return the tasks, with rows numbered from 0, if they are a table of tasks."""
     need(tasks, pd.DataFrame, "tasks are a DataFrame, one row per record shown")
     refuse_names(KEYS, list(tasks.columns), "the table of tasks")
-    if tasks.columns.has_duplicates:
-        raise DataError(
-            f"the table of tasks has columns {head(tasks.columns[tasks.columns.duplicated()])} twice"
-        )
+    if len(twice := tasks.columns[tasks.columns.duplicated()]):
+        raise DataError(f"the table of tasks has columns {head(twice)} twice")
     frame = tasks.reset_index(drop=True)
     if not len(frame):
         raise DataError("there are no tasks")
     if not pd.api.types.is_integer_dtype(frame["task"]):
         raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
     ids(frame["record"], "records of the tasks")
-    roles = frame["role"]
-    open_roles = roles.isin([CLUSTER, CANDIDATE, CONTROL])
+    roles, open_roles = frame["role"], frame["role"].isin([CLUSTER, CANDIDATE, CONTROL])
     if len(other := roles[~open_roles & ~roles.isin([DRAWN, SHOWN])]):
-        raise DataError(
-            f"{len(other):,} rows of the tasks have roles such as {head(other.unique())}; roles are "
-            f"{DRAWN!r}, {CLUSTER!r}, {CANDIDATE!r}, {CONTROL!r} and {SHOWN!r}"
-        )
+        known = ", ".join(map(repr, (DRAWN, CLUSTER, CANDIDATE, CONTROL, SHOWN)))
+        such = f"such as {head(other.unique())}, not {known}"
+        raise DataError(f"{len(other):,} rows of the tasks have roles {such}")
     if open_roles.any() and (roles == SHOWN).any():
-        raise DataError(
-            f"{open_roles.sum():,} rows of the tasks tell a role, such as "
-            f"{head(roles[open_roles].unique())}, and others are {SHOWN!r}: a page is blind if all but the "
-            "drawn records are"
-        )
+        such = f"such as {head(roles[open_roles].unique())}, and others are {SHOWN!r}"
+        said = "a page is blind if all but the drawn records are"
+        raise DataError(f"{open_roles.sum():,} rows of the tasks tell a role, {such}: {said}")
     per_task = (roles == DRAWN).groupby(frame["task"]).sum()
     if len(wrong := per_task[per_task != 1]):
-        raise DataError(
-            f"{len(wrong):,} tasks do not have one drawn record each, such as task {wrong.index[0]} "
-            f"with {wrong.iloc[0]}"
-        )
-    if (twice := frame.duplicated(["task", "record"])).any():
-        first = frame[twice].iloc[0]
-        raise DataError(
-            f"{int(twice.sum()):,} rows repeat a record of their task, such as {head([first['record']])} "
-            f"in task {first['task']}"
-        )
+        such = f"such as task {wrong.index[0]} with {wrong.iloc[0]}"
+        raise DataError(f"{len(wrong):,} tasks do not have one drawn record each, {such}")
+    if len(again := frame[frame.duplicated(["task", "record"])]):
+        such = f"such as {again['record'].iloc[0]!r} in task {again['task'].iloc[0]}"
+        raise DataError(f"{len(again):,} rows repeat a record of their task, {such}")
     return frame
 
 
@@ -349,14 +318,10 @@ def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str
     if "version" not in saved or not isinstance(saved.get("answers"), list):
         raise DataError(f"{what}: this is no file of answers of a labelling page")
     if saved["version"] != VERSION:
-        raise DataError(
-            f"{what}: it is of version {shortened(saved['version'])}; this erbayes reads {VERSION}"
-        )
+        raise DataError(f"{what}: it has version {shortened(saved['version'])}; this erbayes reads {VERSION}")
     if saved.get("fingerprint") != fingerprint:
-        raise DataError(
-            f"{what}: the answers belong to another draw or another prediction: their fingerprint is "
-            f"{shortened(saved.get('fingerprint'))}, not {fingerprint!r}"
-        )
+        said = f"their fingerprint is {shortened(saved.get('fingerprint'))}, not {fingerprint!r}"
+        raise DataError(f"{what}: the answers belong to another draw or another prediction: {said}")
     if not isinstance(saved.get("annotator"), str):
         raise DataError(f"{what}: the file names no annotator")
     return saved
@@ -365,9 +330,7 @@ def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str
 def _check_fields(answer: Any, where: str) -> None:
     """Refuse an answer without all fields, or whose fields are of other types."""
     if not isinstance(answer, dict):
-        raise DataError(
-            f"{where} is {type(answer).__name__}, not an object with fields {head(list(FIELDS), 9)}"
-        )
+        raise DataError(f"{where} is {type(answer).__name__}, not an object with fields {head([*FIELDS], 9)}")
     if missing := [name for name in FIELDS if name not in answer]:
         raise DataError(f"{where} has no {head(missing, 9)}")
     for name, needed in FIELDS.items():

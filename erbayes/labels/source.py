@@ -2,10 +2,8 @@
 
 Every source draws the same records from the same prediction with the same seed. Records are in random order,
 that of their keys of 64 bits. The key of a record is the first 16 hexadecimal digits of md5 of the text
-"seed:id". Its first 16 bits are the bucket. Records of equal keys are ordered by the UTF-8 text of their ids.
-
-A source counts records per bucket and size. All arithmetic with chances is done here, on these counts, in one
-order. Sources therefore cannot differ by rounding.
+"seed:id", and its first 16 bits are the bucket. A source counts records per bucket and size. All arithmetic
+with chances is done here, on these counts, in one order, so that sources cannot differ by rounding.
 
 To draw, records are laid end to end in the order of their keys, each as long as its chance. A draw is a point
 on this line. Independent uniform points are draws with replacement; points at equal distances from a random
@@ -50,31 +48,24 @@ class Source(Protocol):
     @property
     def known(self) -> KnownTotals:
         """Return the histogram of sizes of predicted clusters."""
-        ...
 
     def counts(self, seed: int) -> pd.DataFrame:
         """Count records: bucket, size (of the cluster), [value,] records; a row for each combination."""
-        ...
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         """Return the records in the buckets: record, cluster, size, key, [value]. `key` has type uint64."""
-        ...
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most the `highest` of the size of their cluster."""
-        ...
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
         """Return all records of predicted clusters: record, cluster."""
-        ...
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the source has: record, cluster, size."""
-        ...
 
     def of_clusters(self) -> Source:
         """Return the source whose records are the predicted clusters, one row each with its id and size."""
-        ...
 
 
 def text_of(id: Any) -> bytes:
@@ -117,19 +108,15 @@ def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
 
 def change(clusters: Any) -> DataError:
     """Return the error about predicted clusters whose sizes changed while a table was read several times."""
+    which = f"{len(clusters)} clusters or sizes, such as {head(clusters)}, are not what they were"
     return DataError(
-        f"the prediction changed while it was read: {len(clusters)} clusters or sizes, such as "
-        f"{head(clusters)}, are not what they were. Draw from a copy or a version of it"
+        f"the prediction changed while it was read: {which}. Draw from a copy or a version of it"
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """A prediction in memory, as a source.
-
-    `records`, `codes`, `size` (N,): id of each record, number of its cluster, and records of that;
-    `clusters` (K,): id of each.
-    """
+    """A prediction in memory, as a source: `codes` and `size` (N,) are of the cluster of each record."""
 
     records: pd.Index
     codes: IntArray
@@ -145,18 +132,14 @@ class InMemory:
         if not len(clustering.records):
             raise DataError("the prediction has no record: there is nothing to draw from")
         sizes = clustering.sizes
-        return cls(
-            clustering.records,
-            clustering.codes,
-            clustering.clusters,
-            sizes[clustering.codes],
-            histogram(sizes, count_cased(clustering.clusters)),
-            None if values is None else match_values(values, clustering.records).to_numpy(),
-        )
+        known = histogram(sizes, count_cased(clustering.clusters))
+        of_records = None if values is None else match_values(values, clustering.records).to_numpy()
+        records, codes, clusters = clustering.records, clustering.codes, clustering.clusters
+        return cls(records, codes, clusters, sizes[codes], known, of_records)
 
     def counts(self, seed: int) -> pd.DataFrame:
         bucket = (keys_of(self.records, seed) >> np.uint64(48)).astype(np.int64)
-        table = pd.DataFrame({"bucket": bucket, "size": self.size} | self._take_value(slice(None)))
+        table = self._take_rows(slice(None)).drop(columns=["record", "cluster"]).assign(bucket=bucket)
         by = list(table.columns)
         return table.groupby(by, sort=False, observed=True).size().rename("records").reset_index()
 
@@ -189,10 +172,7 @@ class InMemory:
 
     def _take_rows(self, at: Any) -> pd.DataFrame:
         table = {"record": self.records[at], "cluster": self.clusters[self.codes[at]], "size": self.size[at]}
-        return pd.DataFrame(table | self._take_value(at))
-
-    def _take_value(self, at: Any) -> dict[str, Any]:
-        return {} if self.values is None else {"value": self.values[at]}
+        return pd.DataFrame(table | ({} if self.values is None else {"value": self.values[at]}))
 
 
 def to_series(values: Any) -> pd.Series:
@@ -200,9 +180,8 @@ def to_series(values: Any) -> pd.Series:
     try:
         return values if isinstance(values, pd.Series) else pd.Series(dict(values))
     except (TypeError, ValueError) as error:
-        raise DataError(
-            f"values must be a Series or a mapping by record id, not {type(values).__name__}"
-        ) from error
+        said = f"values must be a Series or a mapping by record id, not {type(values).__name__}"
+        raise DataError(said) from error
 
 
 def match_values(values: Any, records: pd.Index, what: str = "records") -> pd.Series:
@@ -241,13 +220,6 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(text=text).sort_values(["key", "text"], ignore_index=True).drop(columns="text")
 
 
-def in_random_order(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return draws in an order that depends on no chance, so that the first of them are a sample of all."""
-    # whoever stops before the last task has then labelled draws that chance alone chose
-    order = np.random.default_rng([seed, ORDER]).permutation(len(rows))
-    return rows.iloc[order].reset_index(drop=True)
-
-
 def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     """Return the counts of a source in the order of bucket, size and value."""
     counts = source.counts(seed)
@@ -255,29 +227,25 @@ def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     return counts.sort_values(by, ignore_index=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """Records laid end to end, each as long as its chance, with points on them, (n,), each in [0, 1)."""
-
-    chance: Chance
-    points: FloatArray
+Line = tuple[Chance, FloatArray]
+"""Records laid end to end, each as long as its chance, with points on them, (n,), each in [0, 1)."""
 
 
 def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
     """Return a table per line with the record at each point, which asks the source once for all lines."""
     ends = [
-        np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
-        for line in lines
+        np.cumsum(np.bincount(counts["bucket"], chance(counts) * counts["records"], BUCKETS))
+        for chance, _ in lines
     ]
-    points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
+    points = [of_line * end[-1] for (_, of_line), end in zip(lines, ends, strict=True)]  # 1 up to rounding
     buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
     # only buckets with a point are read, so that no source returns all its records
     rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
     tables = []
-    for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
-        chance = line.chance(rows)
+    for (chance_of, _), end, places, bucket in zip(lines, ends, points, buckets, strict=True):
+        chance = chance_of(rows)
         inside = pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
         row_ends = np.append(0.0, end)[of_rows] + inside
         at = np.searchsorted(row_ends, places, side="right")
@@ -287,13 +255,14 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     return tables
 
 
-def first_in_order(source: Source, needed: Mapping[int, int], seed: int) -> pd.DataFrame:
+def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.DataFrame:
     """Return the first records of clusters of each size by their keys, at least `needed` (size -> number)."""
     clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
     expected = {m: k + 6 * k**0.5 + 10 for m, k in needed.items()}  # so that a second look is rare
     while True:
         share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
-        rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
+        # the highest key whose permanent random number is below the share
+        rows = in_order(source.up_to({m: ceil(s * 2.0**64) - 1 for m, s in share.items()}, seed))
         counted = rows["size"].value_counts()
         short = [m for m, k in needed.items() if counted.get(m, 0) < k]
         if not short:
@@ -302,20 +271,6 @@ def first_in_order(source: Source, needed: Mapping[int, int], seed: int) -> pd.D
         if all(share[m] == 1 for m in short):
             raise change(short)
         expected = {m: 8 * e for m, e in expected.items()}
-
-
-def highest_key(share: float) -> int:
-    """Return the highest key whose permanent random number is below a share in (0, 1].
-
-    >>> hex(highest_key(0.5))
-    '0x7fffffffffffffff'
-    """
-    return ceil(share * 2.0**64) - 1
-
-
-def at_equal_distances(n: int, seed: int) -> FloatArray:
-    """Return n points at equal distances from a random start, (n,), in [0, 1)."""
-    return (np.random.default_rng(seed).random() + np.arange(n)) / n
 
 
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:

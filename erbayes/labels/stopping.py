@@ -39,12 +39,10 @@ MOST = 100_000
 
 
 class Verdict(Enum):
-    """Answers of a check."""
+    """Whether a metric is at least its minimum."""
 
     HOLDS = "holds"
-    """The metric is at least its minimum."""
     FAILS = "fails"
-    """The metric is below its minimum."""
     OPEN = "open"
     """The labels do not decide yet, or show too little of the prediction for a verdict."""
 
@@ -65,10 +63,9 @@ class Rule:
     ----------
     level : float in (0, 1)
         Probability with which all intervals cover jointly.
-    kind : Kind
-        Kind of interval of most metrics.
-    exact : Kind
-        Kind of interval of metrics that are means of bounded numbers (see `erbayes.engine.BoundedMeans`).
+    kind, exact : Kind
+        Kinds of interval of most metrics, and of those that are means of bounded numbers (see
+        `erbayes.engine.BoundedMeans`).
 
     Examples
     --------
@@ -101,8 +98,7 @@ class Check(Pictured):
     """Verdicts of a check, one per metric, (k,).
 
     `level`: that of each `interval`, (k, 2); `further`: about how many further draws would decide, None if
-    100,000 would not; `reasons`: why more draws like those so far would not help, or ""; `alarms`: those of
-    the sample.
+    100,000 would not; `reasons`: why more draws like those so far would not help, or "".
     """
 
     picture: ClassVar[str] = "check"
@@ -134,19 +130,12 @@ class Check(Pictured):
         interval = np.clip(interval, *np.array([m.support for m in self.metrics]).T[:, :, None])
         verdicts, reasons = list(self.verdicts), list(self.reasons)
         for j, (bounds, least) in enumerate(zip(interval, self.minimum, strict=True)):
-            verdict = _judge_bounds(bounds, least)
-            if verdicts[j] is not Verdict.OPEN and verdict is not verdicts[j]:
+            if verdicts[j] not in {Verdict.OPEN, _judge_bounds(bounds, least)}:
                 reasons[j] = f"it {SAID[verdicts[j]]} only if labels have no errors"
                 verdicts[j] = Verdict.OPEN
         further = tuple(None if v is Verdict.OPEN else n for v, n in zip(verdicts, self.further, strict=True))
-        return replace(
-            self,
-            estimate=estimate,
-            interval=interval,
-            verdicts=tuple(verdicts),
-            reasons=tuple(reasons),
-            further=further,
-        )
+        allowed = replace(self, estimate=estimate, interval=interval, further=further)
+        return replace(allowed, verdicts=tuple(verdicts), reasons=tuple(reasons))
 
     def table(self) -> pd.DataFrame:
         """Return the verdicts, one row per metric."""
@@ -169,15 +158,14 @@ class Check(Pictured):
             lower, upper = self.interval[j]
             lies = "has no interval" if np.isnan(lower) else f"lies between {lower:.4g} and {upper:.4g}"
             how = CERTAIN if self.kinds[j] == CERTAIN else f"{100 * self.level:g} %, {self.kinds[j]}"
-            within = f"it {lies} ({how})"
-            sentence = f"{metric.name} {SAID[verdict]}: {within}, and {self.minimum[j]:g} is required"
+            further, then = self.further[j], ""
             if self.reasons[j]:
-                sentence += f", but {self.reasons[j]}"
+                then = f", but {self.reasons[j]}"
             elif verdict is Verdict.OPEN:
-                further = self.further[j]
-                more = f"about {further:,} further" if further else f"{MOST:,}"
-                sentence += f"; {more} draws would {'' if further else 'not '}decide"
-            said.append(f"{sentence}.")
+                more = f"about {further:,} further draws would" if further else f"{MOST:,} draws would not"
+                then = f"; {more} decide"
+            required = f"it {lies} ({how}), and {self.minimum[j]:g} is required"
+            said.append(f"{metric.name} {SAID[verdict]}: {required}{then}.")
         return said
 
 
@@ -189,7 +177,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     sample : Sample
         If its design lists draws, they are in the order of drawing. Bets are made on such draws alone.
     minimum : mapping, metric -> float
-        The least value that is required, inside the range of the metric.
+        The least value that is required, inside the range of the metric, which the sample identifies.
     rule : Rule
         `REPEATED`, `ONCE`, or a rule of your own.
 
@@ -198,11 +186,6 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     Check
         `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` are those of the sample
         (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open.
-
-    Raises
-    ------
-    DataError, NotIdentified
-        If a minimum is outside the range of its metric, or if the sample cannot estimate one.
 
     Examples
     --------
@@ -242,18 +225,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
             for one in answers
         ]
     estimate, interval, kinds, verdicts, further, reasons = zip(*answers, strict=True)
-    return Check(
-        metrics=metrics,
-        minimum=required,
-        estimate=np.array(estimate),
-        interval=np.array(interval),
-        level=level,
-        kinds=kinds,
-        verdicts=verdicts,
-        further=further,
-        reasons=reasons,
-        alarms=raised,
-    )
+    numbers = required, np.array(estimate), np.array(interval), level
+    return Check(metrics, *numbers, kinds, verdicts, further, reasons, raised)
 
 
 class _Answer(NamedTuple):
@@ -275,15 +248,12 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
         fit = ClosedForm()(sample, [metric])
     if np.isnan(fit.sd).any():
         raise DataError(f"{metric.name} has no standard error in this sample: label more")
-    answer, cases = (
-        _judge_fit(sample, metric, fit, minimum, rule, level),
-        with_cases(fit, sample, [metric]).cases,
-    )
+    answer = _judge_fit(sample, metric, fit, minimum, rule, level)
+    cases = with_cases(fit, sample, [metric]).cases
     if cases is None:
         return answer
-    of_each = [
-        _judge_fit(sample, metric, case[0], minimum, rule, level) for case in (cases.wrong, cases.right)
-    ]
+    both = cases.wrong, cases.right
+    of_each = [_judge_fit(sample, metric, case[0], minimum, rule, level) for case in both]
     ends = np.stack([answer.interval, *(one.interval for one in of_each)])
     answer = answer._replace(interval=np.array([ends[:, 0].min(), ends[:, 1].max()]))
     if answer.verdict is Verdict.OPEN or {one.verdict for one in of_each} == {answer.verdict}:
@@ -321,14 +291,8 @@ def _judge_fit(
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
         further = _count_further_draws(fit, kind, level, minimum, len(sample))
-    return _Answer(
-        estimate=fit.estimate[0],
-        interval=fit.unseen.certain[0] if certain else of_all,
-        kind=CERTAIN if certain else kind.label(fit, 0),
-        verdict=Verdict.OPEN if reason else verdict,
-        further=further,
-        reason=reason,
-    )
+    interval, called = (fit.unseen.certain[0], CERTAIN) if certain else (of_all, kind.label(fit, 0))
+    return _Answer(fit.estimate[0], interval, called, Verdict.OPEN if reason else verdict, further, reason)
 
 
 def _explain_unreached(sample: Sample, known: ClusterSum | None, share: float, undecided: bool) -> str:
@@ -341,18 +305,15 @@ def _explain_unreached(sample: Sample, known: ClusterSum | None, share: float, u
     where = "lie in predicted clusters larger than any that a draw touches"
     if share > float(sample.unreached_share(known)):
         where = "are missing in what the draws estimate of their number"
-    return f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: " + "; ".join(
-        remedy.value for remedy in reach_large(sample)
-    )
+    remedy = "; ".join(remedy.value for remedy in reach_large(sample))
+    return f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: {remedy}"
 
 
 def _check_minimum(metric: Metric, value: object) -> float:
     """Return a minimum, refusing one outside the range of its metric."""
-    least, most = metric.support
     if metric == link_ratio:
-        raise DataError(
-            "link-ratio is best at 1, so that more is not better: give precision and recall a minimum"
-        )
+        raise DataError("link-ratio is best at 1: give precision and recall a minimum")
+    least, most = metric.support
     must = f"lie between {least:g} and {most:g}, both excluded"
     return number(value, f"the minimum of {metric.name}", lambda x: least < x < most, must)
 
@@ -385,8 +346,7 @@ def _count_further_draws(fit: Estimates, kind: Kind, level: float, minimum: floa
         bounds = _extrapolate_fit(fit, draws, total).interval(level, kind)[0]
         return _judge_bounds(bounds, minimum) is not Verdict.OPEN
 
-    high = draws + 1
-    low = draws
+    low, high = draws, draws + 1
     # doubling and then bisection, because each look ahead costs an interval
     while not decided(high):
         low, high = high, 2 * high

@@ -1,157 +1,33 @@
-"""What answers say together, about pairs and about tasks: entities, states of tasks, and faults."""
+"""What answers in the folder of a draw say together: states of tasks, and faults.
+
+All files make one table of rows. Checks of entire columns separate the rows that cannot be read. The rest are
+the answers of each file to each task, from which come those of each annotator, and one to each task.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, refuse_names, to_frame
+from .._internal.arrays import NO, YES, BoolArray
 from .._internal.errors import DataError, head
 from ..units.clustering import Clustering
-from ..units.ids import as_index, ids, kind, same_kind
+from ..units.ids import as_index, kind
+from ..units.measuring import are_written_otherwise
 from .annotators import AnnotatorPair
 from .drawn import RecordDraws
-from .folder import DECIDED, Folder
-from .labelling_tasks import drawn_records
-from .page import CONTROL, DRAWN, SECONDS
-
-
-class Flaw(Enum):
-    """A fault in answers about pairs of records."""
-
-    CONTRADICTED = "the pair is judged a match, and not a match"
-    UNANSWERED = "the pair has no answer"
-    INTRANSITIVE = "the pair is judged not a match, but a chain of matches joins its records"
-    IN_TWO_ENTITIES = "the record matches several sampled records that do not match each other"
-    NOT_SAMPLED = "neither record of the pair was sampled; the pair is left out"
-
-
-def describe_counts(faults: Iterable[Enum]) -> str:
-    """Return the number of times of each fault, in words."""
-    return "; ".join(f"{n:,} times: {fault.value}" for fault, n in Counter(faults).items())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stars:
-    """Entities of sampled records, as `read_stars` makes them from answers about pairs.
-
-    `answers`: columns entity (the id of its first sampled record), record; `draws`: entity of each sampled
-    record, with repeats; `problems`: columns sampled, record, problem (of `Flaw`).
-    """
-
-    answers: pd.DataFrame
-    draws: pd.Index
-    problems: pd.DataFrame
-
-    @property
-    def labels(self) -> pd.Series:
-        """Labels for `erbayes.estimate`, record -> entity."""
-        undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
-        if len(undecided):
-            sampled, record, _ = undecided.iloc[0]
-            raise DataError(
-                f"{describe_counts(undecided['problem'])}; such as {sampled!r} and {record!r}: decide them "
-                "first, see problems"
-            )
-        return self.answers.set_index("record")["entity"]
-
-
-def read_stars(
-    pairs: Any,
-    sampled: Any,
-    *,
-    left: str = "unique_id_l",
-    right: str = "unique_id_r",
-    answer: str = "clerical_match_score",
-    threshold: float | None = None,
-) -> Stars:
-    """Make entities from answers about sampled records and their candidates.
-
-    The entity of a sampled record is the record itself and every candidate that is judged to match it. Every
-    true match of a sampled record must be among its candidates, or the estimate of recall is too high.
-
-    Parameters
-    ----------
-    pairs : DataFrame or Arrow table
-        One row per judged pair. The sampled record is on either side.
-    sampled : sequence of record ids
-        Every sampled record, also those without candidates; one that was drawn twice is listed twice.
-    left, right : str
-        Columns of the two records. The defaults are those of Splink's table of clerical labels.
-    answer : str
-        Column of answers: True or 1 for a match, False or 0 for none, missing for no answer.
-    threshold : float, optional
-        A score of `threshold` or more is a match. None: answers are not scores.
-
-    Returns
-    -------
-    Stars
-        Faults in the answers do not stop the reading. `Stars.problems` lists them, and most of them stop
-        `Stars.labels`.
-
-    Examples
-    --------
-    >>> pairs = pd.DataFrame({"l": ["a", "a", "x"], "r": ["b", "c", "d"], "same": [True, False, True]})
-    >>> stars = read_stars(pairs, ["a", "d", "e"], left="l", right="r", answer="same")
-    >>> stars.labels.to_dict()
-    {'a': 'a', 'd': 'd', 'e': 'e', 'b': 'a', 'x': 'd'}
-    >>> list(stars.draws)
-    ['a', 'd', 'e']
-    """
-    frame = to_frame(pairs)
-    refuse_names([left, right, answer], list(frame.columns), "the table of pairs")
-    drawn = ids(sampled, "sampled records")
-    first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
-    for column, end in ((left, first), (right, second)):
-        same_kind(drawn, end, f"column {column!r} of the pairs", "ids of sampled records")
-    # 1 for a match, 0 for none, NaN for no answer
-    verdicts, scored = pd.to_numeric(frame[answer], errors="coerce").astype("float64"), threshold is not None
-    unclear = frame[answer].notna() & (verdicts.isna() if scored else ~verdicts.isin([0, 1]))
-    if unclear.any():
-        raise DataError(
-            f"{unclear.sum():,} of {len(unclear):,} answers {answer!r} are neither match nor none, such as "
-            f"{head(frame[answer][unclear])}: give scores a threshold=0.5, and words a table[{answer!r}].map("
-            "{'match': True, 'non-match': False})"
-        )
-    if threshold is not None:
-        verdicts = (verdicts >= threshold).astype("float64").where(verdicts.notna())
-    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts.to_numpy()})
-    # a pair has no order, so that each is read from both of its ends
-    turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
-    both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
-    not_sampled = judged[~(first.isin(drawn) | second.isin(drawn))]
-    rays = both_ways[both_ways["sampled"].isin(drawn)].groupby(["sampled", "record"], sort=False)
-    stars = rays["match"].agg(["min", "max"]).reset_index()
-
-    matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
-    links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
-    once = drawn.unique()
-    one, other = (once.get_indexer(pd.Index(links[end])) for end in ("sampled", "record"))
-    joined = Clustering.joined(once, one, other)
-    entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
-    drawn_alone = pd.DataFrame({"entity": entity.to_numpy(), "record": entity.index})
-    matched = matches[["record"]].assign(entity=entity[matches["sampled"]].to_numpy())
-    members = pd.concat([drawn_alone, matched]).drop_duplicates(ignore_index=True)
-
-    within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
-    twice = members[members["record"].duplicated(keep=False)]
-    flaws: dict[Any, pd.DataFrame] = {
-        Flaw.CONTRADICTED: stars[stars["min"] < stars["max"]],
-        Flaw.UNANSWERED: stars[stars["max"].isna()],
-        Flaw.INTRANSITIVE: within[within["max"] == 0],
-        Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
-        Flaw.NOT_SAMPLED: not_sampled,
-    }
-    listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
-    problems = pd.concat(listed, ignore_index=True).astype(object)
-    return Stars(members, pd.Index(entity[drawn]), problems)
+from .folder import DECIDED, Folder, answer_files
+from .labelling_tasks import FILLED, drawn_records, read_sheet
+from .page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
+from .stars import Flaw, Stars, read_stars
 
 
 class Fault(Enum):
@@ -196,46 +72,36 @@ class State(Enum):
     DISPUTED = "disputed"
 
 
-OF_FLAW = {
-    Flaw.CONTRADICTED: Fault.DIFFERING,
-    Flaw.INTRANSITIVE: Fault.INTRANSITIVE,
-    Flaw.IN_TWO_ENTITIES: Fault.IN_TWO_ENTITIES,
-}
-"""Faults of answers, by flaws of entities."""
 CLOSED = frozenset({State.ANSWERED, State.SETTLED})
 """States of a task that needs no more answers."""
-KEY = ["file", "annotator", "task"]
-"""Columns that name the answer of a file to a task."""
 BY = ["annotator", "task"]
 """Columns that name the answer of an annotator to a task."""
-PLACE = ["where", "annotator", "task", "record"]
+KEY = ["file", *BY]
+"""Columns that name the answer of a file to a task."""
+PLACE = ["where", *BY, "record"]
 """Columns that say where a fault is."""
+MARKS = dict.fromkeys(YES, "y") | dict.fromkeys(NO, "n")
+"""Answers in the column `same`, in small letters, and the mark of each."""
+DECIDES = NO | {""}
+"""Contents of the column `cannot_tell`, in small letters, of an annotator who can."""
+ROWS = [*KEY, "where", "record", "role", *FILLED, SECONDS]
+"""Columns of the table of rows, all of them text."""
 
 
-class Problems:
-    """The faults that are found while answers are read, of which `Labels.problems` is made."""
-
-    def __init__(self) -> None:
-        self._noted = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
+class Problems(list[pd.DataFrame]):
+    """The faults that are found while answers are read: tables of where, annotator, task, record, fault."""
 
     def note(self, fault: Fault, rows: pd.DataFrame) -> None:
         """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
-        if len(rows):
-            kind: Any = fault
-            places = rows.reindex(columns=PLACE, fill_value="").astype(object)
-            self._noted.append(places.assign(fault=kind))
-
-    def table(self) -> pd.DataFrame:
-        """Return the faults, one row each: where, annotator, task, record, fault."""
-        return pd.concat(self._noted, ignore_index=True)
+        kind: Any = fault
+        self.append(rows.reindex(columns=PLACE, fill_value="").astype(object).assign(fault=kind))
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTasks:
-    """The tasks of a folder as they were shown.
+    """Tasks as they were shown, by the text of each id, and their predicted clusters if these were drawn.
 
-    `drawn`: task -> drawn record; `shown`: task, record, role; `records`: text of an id -> record;
-    `integers`: whether ids are integers; `cluster`: task -> predicted cluster, None if records were drawn.
+    `drawn`: task -> drawn record; `shown`: task, record, role; `records`: text of an id -> record.
     """
 
     drawn: pd.Series
@@ -247,9 +113,8 @@ class ShownTasks:
     @classmethod
     def of(cls, folder: Folder) -> ShownTasks:
         """Return the tasks of a folder."""
-        tasks = folder.tasks
+        tasks, cluster = folder.tasks, None
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
-        cluster = None
         if folder.drawn.of_clusters:
             cluster = drawn.map(drawn_records(folder.drawn).set_index("record")["cluster"])
         shown = tasks[["task", "record", "role"]].astype({"record": object})
@@ -285,10 +150,129 @@ def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolA
     return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
 
 
-def reach_verdicts(
-    tasks: ShownTasks, folder: Folder, answers: TaskAnswers, problems: Problems
-) -> dict[str, Any]:
-    """Return what `Labels` has of stars, unresolved, states and pairs, and add faults to `problems`."""
+def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
+    """Return the rows of all files about tasks that are begun in them, with the columns `ROWS`."""
+    tables = [pd.DataFrame(columns=ROWS, dtype=object)]
+    for file in answer_files(folder.path):
+        try:
+            if file.suffix.lower() == ".json":  # that a page has saved
+                table = read_answers(file, folder.tasks, folder.fingerprint)
+                answered = table[table["annotator"] != ""]
+                table = table[table["task"].isin(answered["task"])]
+                texts = {column: table[column].map(str) for column in ("task", "record")}
+                table = table.assign(annotator=answered["annotator"].max(), where=file.name, **texts)
+            else:
+                table = _read_sheet_file(file, folder.blind)
+        except DataError as error:
+            problems.note(Fault.UNREAD, pd.DataFrame({"where": [error.what]}))
+            continue
+        table = table.assign(file=file.name).reindex(columns=ROWS, fill_value="").astype(object)
+        for column in FILLED:
+            table[column] = [text.strip().lower() for text in table[column]]
+        begun = table["task"][(table[[*FILLED]] != "").any(axis=1)]
+        tables.append(table[table["task"].isin(begun)])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _read_sheet_file(file: Path, blind: bool) -> pd.DataFrame:
+    """Return the rows of a sheet. Sheets do not know the time."""
+    name = re.fullmatch(r"sheet-(.+)", file.stem)
+    if name is None or file.suffix.lower() not in {".csv", ".xlsx"}:
+        said = "files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
+        raise DataError(f"{file.name}: {said}")
+    table = read_sheet(file)
+    if missing := [c for c in ("task", "record", "role", *FILLED) if c not in table.columns]:
+        raise DataError(f"{file.name} has no column {head(missing, 9)}; it has {head(table.columns, 20)}")
+    shown = table[table["role"].isin([CLUSTER, CANDIDATE])]
+    if blind and len(shown) and name[1] != DECIDED:
+        said = f"row {shown.index[0]} tells the role {shown['role'].iloc[0]!r}, which a blind sheet hides"
+        why = "its answers are those of another folder, or the column was filled in"
+        raise DataError(f"{file.name}: {said}: {why}")
+    where = [f"{file.name}, row {row}" for row in table.index]
+    return table.assign(annotator=name[1], where=where, **{SECONDS: ""})
+
+
+def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
+    """Return the rows of tasks that the draw has, unless the file names another drawn record for the task."""
+    written = rows["task"].map(lambda text: bool(re.fullmatch(r"\d{1,9}", text))).astype(bool)
+    number = rows["task"].where(written, "0").astype("int64")
+    known = number.isin(tasks.drawn.index)
+    problems.note(Fault.UNKNOWN_TASK, rows[~known].drop_duplicates(KEY).drop(columns="record"))
+    rows = rows.assign(task=number)[known]
+    drawn = tasks.drawn[rows["task"]].map(str).to_numpy()
+    other = rows[(rows["role"] == DRAWN) & (rows["record"] != drawn)].drop_duplicates(KEY)
+    same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
+    problems.note(Fault.CHANGED, other[same])
+    problems.note(Fault.OTHER_RECORD, other[~same])
+    return rows[~occurs(rows, other, KEY)]
+
+
+def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
+    """Return the rows with record (missing if blank or no id), role, undecided, unusable and seconds."""
+    blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
+    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
+    records = pd.Series(ids, rows.index, dtype=object)
+    unread = (rows["same"] != "") & ~rows["same"].isin(MARKS)
+    problems.note(Fault.UNREADABLE, rows[unread])
+    problems.note(Fault.NO_ID, rows[records.isna() & ~blank])
+    rows = rows.drop(columns="role").assign(
+        record=records.mask(blank),
+        undecided=~rows["cannot_tell"].isin(DECIDES),
+        unusable=unread | (records.isna() & ~blank),
+        seconds=pd.to_numeric(rows[SECONDS], errors="coerce").astype(float),
+    )
+    rows = rows.merge(tasks.shown, on=["task", "record"], how="left")
+    return rows.assign(role=rows["role"].fillna(ADDED))
+
+
+def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> TaskAnswers:
+    """Return the answers of each file to each task, and note what keeps them from being complete."""
+    states = rows.groupby(KEY, sort=False).agg(
+        where=("where", "first"),
+        undecided=("undecided", "any"),
+        unusable=("unusable", "any"),
+        seconds=(SECONDS, "max"),
+    )
+    states, rows = states.reset_index(), rows[rows["record"].notna()]
+    given = rows[rows["same"] != ""]
+    unanswered = rows[~occurs(rows, given, [*KEY, "record"])].drop_duplicates([*KEY, "record"])
+    problems.note(Fault.NOT_SHOWN, unanswered[unanswered["role"] == ADDED])
+    # whoever decides does so as if controls were not shown, and adds one by a y
+    given, unanswered = (
+        table.assign(
+            role=table["role"].mask((table["annotator"] == DECIDED) & (table["role"] == CONTROL), ADDED)
+        )
+        for table in (given, unanswered)
+    )
+    marks = given[given["same"].isin(MARKS)]
+    marks = marks.assign(same=marks["same"].map(MARKS)).drop_duplicates([*KEY, "record", "same"])
+    marked, others = occurs(states, marks, KEY), marks[marks["role"] != DRAWN]
+    problems.note(Fault.YET_ANSWERED, states[states["undecided"] & occurs(states, others, KEY)])
+    decided = states[marked & ~states["undecided"]]
+    marks = marks[occurs(marks, decided, KEY)]
+    needed = decided.merge(tasks.shown, on="task")
+    needed = needed[(needed["annotator"] != DECIDED) | (needed["role"] != CONTROL)]
+    faulty = {
+        Fault.ROW_MISSING: needed[~occurs(needed, rows, [*KEY, "record"])],
+        Fault.CONTRADICTED: marks[marks.duplicated([*KEY, "record"])],
+        Fault.DRAWN_REJECTED: marks[(marks["role"] == DRAWN) & (marks["same"] == "n")],
+        Fault.BLANK: unanswered[(unanswered["role"] != ADDED) & occurs(unanswered, decided, KEY)],
+    }
+    for fault, places in faulty.items():
+        problems.note(fault, places)
+    incomplete = states["unusable"] | occurs(states, pd.concat([t[KEY] for t in faulty.values()]), KEY)
+    state = pd.Series(State.ANSWERED, states.index, dtype=object).mask(incomplete, State.INCOMPLETE)
+    states["state"] = state.mask(states["undecided"], State.CANNOT_TELL)
+    return TaskAnswers(states[marked | states["undecided"]], marks)
+
+
+def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
+    """Return what `Labels` has of the answers in a folder; added records may be missing in `prediction`."""
+    tasks, problems = ShownTasks.of(folder), Problems()
+    rows = _read_files(folder, problems)
+    files = tuple(rows["file"].unique())
+    rows = _read_rows(_take_tasks(rows, tasks, problems), tasks, problems)
+    answers = _judge_rows(rows, tasks, problems)
     merged = _merge_files(answers, problems)
     verdicts = _decide_tasks(tasks, merged, problems)
     state = _list_by_task(tasks, verdicts)
@@ -297,15 +281,24 @@ def reach_verdicts(
     stars = _make_stars(tasks, folder.drawn, state, verdicts)
     task_of = pd.Series(tasks.drawn.index, tasks.drawn)
     flawed = stars.problems.assign(task=task_of[stars.problems["sampled"]].to_numpy())
-    for flaw, fault in OF_FLAW.items():
-        problems.note(fault, flawed[flawed["problem"] == flaw])
+    for flaw in (Flaw.DIFFERING, Flaw.INTRANSITIVE, Flaw.IN_TWO_ENTITIES):
+        problems.note(Fault[flaw.name], flawed[flawed["problem"] == flaw])
+    if prediction is not None:
+        records = Clustering.of(prediction, "prediction").records
+        added = answers.accepted[answers.accepted["role"] == ADDED].drop_duplicates("record")
+        known = added["record"].isin(tasks.records.values()) | added["record"].isin(records)
+        problems.note(Fault.UNKNOWN_RECORD, added[~known])
     rest = state.index[~state.isin(CLOSED)]
     unresolved = {"task": rest, "record": tasks.drawn[rest].to_numpy(), "state": state[rest].to_numpy()}
+    given = answers.marks[["annotator", "task", "record", "same", "role"]].drop_duplicates(ignore_index=True)
     return {
         "stars": stars,
+        "problems": pd.concat(problems, ignore_index=True),
         "unresolved": pd.DataFrame(unresolved, dtype=object),
         "states": _list_states(tasks, folder.dealt, merged),
+        "answers": given,
         "pairs": _pair_annotators(tasks, folder.drawn.members, merged),
+        "files": files,
     }
 
 
@@ -371,14 +364,8 @@ def _make_stars(tasks: ShownTasks, draws: RecordDraws, state: pd.Series, verdict
         return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
     marks = verdicts.marks[verdicts.marks["task"].isin(resolved.index)].sort_values("task", kind="stable")
     marks = marks[~marks["role"].isin([DRAWN, CONTROL])]
-    pairs = pd.DataFrame(
-        {
-            "drawn": tasks.drawn[marks["task"]].to_numpy(),
-            "record": marks["record"].to_numpy(),
-            "same": marks["same"].to_numpy() == "y",
-        },
-        dtype=object,
-    )
+    pairs = marks.assign(drawn=tasks.drawn[marks["task"]].to_numpy(), same=marks["same"] == "y")
+    pairs = pairs.astype({"drawn": object, "record": object})
     return read_stars(pairs, sampled[sampled.isin(resolved)], left="drawn", right="record", answer="same")
 
 
@@ -402,10 +389,8 @@ def _pair_annotators(
     """Return the tasks that two annotators have both answered in full."""
     if tasks.cluster is not None:
         return {}
-    states = merged.states[
-        (merged.states["state"] == State.ANSWERED) & (merged.states["annotator"] != DECIDED)
-    ]
-    accepted = merged.of(states).accepted
+    complete = merged.states[merged.states["state"] == State.ANSWERED]
+    accepted = merged.of(complete[complete["annotator"] != DECIDED]).accepted
     cluster = dict(zip(members["record"], members["cluster"].map("in {}".format), strict=True))
     accepted = accepted.assign(mention=tasks.drawn[accepted["task"]].to_numpy())
     entities = {str(name): rows[["mention", "record"]] for name, rows in accepted.groupby("annotator")}
