@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from test_folder import answered, fill, in_doubt, rewritten, saved, world
 import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal import digits, remedies
-from erbayes.cli.drawing import PlanName
 from erbayes.labels import read_labels
 from erbayes.labels.folder import read_folder
 from erbayes.labels.labelling_tasks import read_sheet, write_sheet
@@ -496,10 +494,6 @@ def test_values_of_records_travel_with_the_folder(files):
     assert rows("estimate", "p.csv", "f", "--metrics", "b3-recall")["estimate"][0] == pytest.approx(
         wanted, rel=1e-12
     )
-
-
-def test_the_options_of_design_are_the_plans():
-    assert [*get_args(PlanName)] == [*PLANS, "pairs"]
 
 
 @pytest.mark.slow

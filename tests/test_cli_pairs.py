@@ -120,7 +120,7 @@ PAIRS = "pairs edges.csv answers.csv --records ids.csv"
 REFUSED = {
     f"{PAIRS} --threshold low": "--threshold low: write",
     f"{PAIRS} --of-edges": "are no candidates, since no band reaches them",
-    f"{' '.join(DRAW)} --edges": "all records by --records",
+    f"{' '.join(DRAW)} --edges": "--records FILE)",
     f"{' '.join(DRAW)}": "name these by --edges",
     f"{' '.join(DRAW)} --of predicted-links": "--design pairs does not take --of",
     f"{' '.join(DRAW)} --edges --records ids.csv --blind": "--design pairs does not take --blind",

@@ -79,7 +79,9 @@ def test_columns_that_a_folder_knows_are_not_asked_for(files):  # noqa: F811
     pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
     draw_from("own.csv", ["--cluster", "group"])
     told = refused("thresholds", "edges.csv", "labels.csv", "-d", "uniform-records")
-    assert "list all records by --records FILE" in told
+    assert "--records FILE" in told
+    told = refused("thresholds", "own.csv", "labels.csv", "-d", "uniform-records")
+    assert "own.csv has 'key', 'group': it is not clear which has the scores" in told
 
 
 def test_a_person_reads_twenty_thresholds_and_a_program_all(files):  # noqa: F811

@@ -319,11 +319,8 @@ class Domains:
         """Read the predictions again if totals by group are known: if every record of theirs has a group."""
         if isinstance(groups, str) or inputs.frame is not None or inputs.scanned:
             return {}
-        predictions = {
-            name: inputs.reading.read(part, f"prediction {name!r}")[0]
-            for name, part in inputs.parts().items()
-        }
-        grouped = groups.index[groups.notna()]
+        grouped, read = groups.index[groups.notna()], inputs.reading.read
+        predictions = {name: read(part, f"prediction {name!r}")[0] for name, part in inputs.parts().items()}
         without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
         return {} if without else predictions
@@ -331,10 +328,8 @@ class Domains:
     def _note_without_group(self, records: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""
         if records:
-            message(
-                f"note: {records:,} records of PREDICTION have no {self.column}, so that its totals are "
-                "estimated"
-            )
+            said = f"{records:,} records of PREDICTION have no {self.column}"
+            message(f"note: {said}, so that its totals are estimated")
 
 
 OWN = "Your own numbers"
@@ -354,11 +349,6 @@ class Numbers:
         "known-sum and so on if values are missing. Several are allowed.",
         metavar="NAME=COLUMN:HOW",
     )
-
-    @property
-    def given(self) -> bool:
-        """True if the options ask for a number."""
-        return self.statistic is not None or self.feature is not None
 
     def estimate(
         self,

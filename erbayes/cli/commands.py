@@ -86,9 +86,8 @@ def clusters_command(
     message(f"read {read}")
     for note in eb.units.units.histogram(clustering.sizes).look():
         message(f"note: {note}")
-    table = pd.DataFrame(
-        {"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)}
-    )
+    cluster = clustering.clusters.take(clustering.codes)
+    table = pd.DataFrame({"record": clustering.records, "cluster": cluster})
     printing.show(Answer(table=table, ids=True))
 
 
@@ -126,9 +125,8 @@ def estimate_command(
     domains.refuse_models(by_engine)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
-        message(
-            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
-        )
+        absent = f"{sample.units.unmatched} labelled records are not in PREDICTION"
+        message(f"note: {absent}; --missing {unmatched}")
     if domains.column is not None:
         result = domains.run(inputs, asked, by_engine, sample, metrics)
     else:
@@ -286,18 +284,24 @@ def report_command(
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
     if output.exists() and not replace_page:
-        raise DataError(
-            f"{output} is there", Remedy("name another page (-o), or replace it", "", "--replace")
-        )
+        remedy = Remedy("name another page (-o), or replace it", "", "--replace")
+        raise DataError(f"{output} is there", remedy)
     metrics = domains.chosen_metrics(asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
     about["call"] = shlex.join(["erbayes", *sys.argv[1:]])
-    if numbers.given:
+    if numbers != Numbers():
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         about["--missing"] = unmatched
-    about |= _describe_labelling(inputs)
+    if (returned := inputs.returned) is not None:
+        people = returned.annotators()
+        about |= {
+            "drawn on": returned.folder.facts["date"],
+            "drawn by": f"erbayes draw --design {plans.to_plain(returned.folder.drawn.plan)['name']}",
+            "cautions": returned.cautions(),
+            "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
+        }
     if errors.option is not None:
         closed_form = named_engines.find_engine(None)
         about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
@@ -343,19 +347,6 @@ def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
                 digest = file_digest(file, "sha256").hexdigest()
             described[name] = f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
     return described
-
-
-def _describe_labelling(inputs: One) -> dict[str, Any]:
-    """Return when and by whom a folder was labelled, with its cautions; nothing if LABELS is a file."""
-    if (returned := inputs.returned) is None:
-        return {}
-    people = returned.annotators()
-    return {
-        "drawn on": returned.folder.facts["date"],
-        "drawn by": f"erbayes draw --design {plans.to_plain(returned.folder.drawn.plan)['name']}",
-        "cautions": returned.cautions(),
-        "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
-    }
 
 
 @command("help")

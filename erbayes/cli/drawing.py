@@ -293,9 +293,8 @@ def draw_command(
         written = folders.add_draws(older, drawn, table, facts)
     else:
         settings = {name: getattr(shown, name) for name in ("annotators", "overlap", "blind")}
-        written = eb.labels.write_folder(
-            folder, drawn, table, replace=replace_answers, facts=facts, **settings
-        )
+        settings |= {"replace": replace_answers, "facts": facts}
+        written = eb.labels.write_folder(folder, drawn, table, **settings)
     if isinstance(plan, plans.PlanBySize):
         message(f"expected draws: {eb.labels.drawn.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)

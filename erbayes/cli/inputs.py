@@ -150,8 +150,8 @@ def _explain_unlike(units: eb.units.Units, drawn: eb.labels.RecordDraws) -> str 
     if units.known is None:
         return None
     both = (units.known, drawn.known)
-    counts, counts_drawn_from = (dict(zip(known.size, known.count, strict=True)) for known in both)
-    if counts == counts_drawn_from:
+    counts = [dict(zip(known.size, known.count, strict=True)) for known in both]
+    if counts[0] == counts[1]:
         return None
     one, other = (CLUSTERS.format(int(known.size @ known.count), int(known.count.sum())) for known in both)
     return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
@@ -424,8 +424,10 @@ class Several(Inputs):
                 "name several --cluster or --table"
             )
         again, names = len({str(path) for path in self.prediction}) < len(self.prediction), []
-        for p in parts:
-            file = f"{stem(p.path)}{File.read(p.path).in_words() if again else ''}"
+        for p in parts:  # by names of files without the endings of format and packing
+            packed = p.path.suffix.lower() in large_files.PACKED.keys() | large_files.FOREIGN
+            file = Path(p.path.stem if packed else p.path.name).stem
+            file += File.read(p.path).in_words() if again else ""
             names.append(" ".join(compress((file, str(p.table), str(p.cluster)), several)))
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
@@ -465,9 +467,3 @@ class Several(Inputs):
         self.reading.refuse_unbound(cluster=one, recalled=self.returned is not None)
         message(f"read {labels_read}")
         return predictions, shared, {"": labels_read} | read
-
-
-def stem(path: Path) -> str:
-    """Name of a file without the endings of its format and packing."""
-    packed = path.suffix.lower() in large_files.PACKED.keys() | large_files.FOREIGN
-    return Path(path.stem if packed else path.name).stem

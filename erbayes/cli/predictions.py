@@ -193,9 +193,8 @@ class ReadingOptions:
         said_of(path, 2)
         record = said.record or self.bind(table.columns)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
-        taken = column_roles.read_prediction(
-            table, named, readings.Near.all_of(records), groups="entity", what="labels"
-        )
+        near = readings.Near.all_of(records)
+        taken = column_roles.read_prediction(table, named, near, groups="entity", what="labels")
         files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
@@ -241,20 +240,16 @@ class ReadingOptions:
 
     def _name_scanned(self, parts: Mapping[str, PredictionFile]) -> eb.large.Columns:
         """Return the columns of predictions that are scanned, of which records have one name in all."""
-        named = {
-            name: name_columns(part.path, record=self.record, cluster=part.cluster)
-            for name, part in parts.items()
-        }
+        named = {x: name_columns(p.path, record=self.record, cluster=p.cluster) for x, p in parts.items()}
         if foreign := [parts[name].path for name, one in named.items() if one.links or one.sources]:
             said = "is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
             raise DataError(f"{foreign[0]} {said}")
         records = [*{one.record for one in named.values()}]
         if len(records) > 1:
             raise DataError(f"files that are scanned together have one name for records, not {head(records)}")
-        clusters = {name: one.cluster for name, one in named.items()}
-        return eb.large.Columns(
-            records[0], clusters if len(parts) > 1 else clusters.popitem()[1], self.any_id
-        )
+        clusters: Any = {name: one.cluster for name, one in named.items()}
+        clusters = clusters if len(parts) > 1 else clusters.popitem()[1]
+        return eb.large.Columns(records[0], clusters, self.any_id)
 
     @property
     def database(self) -> eb.large.DuckDB:

@@ -98,18 +98,17 @@ class EdgeTable:
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
-        if self.records is None:
-            raise DataError("a record without a match is in no edge: list all records by --records FILE")
         if self.edges.is_dir():
             raise DataError(f"{self.edges} is a folder: name a file of edges")
-        table = curves.load_edges(self.source, self.score)
-        records = read_ids(self.records, self.record)
         if File.read(self.edges).threshold is not None:
             raise DataError(f"{self.edges} is taken at all thresholds: leave out the one behind its name")
+        table = curves.load_edges(self.source, self.score)
+        records = None if self.records is None else read_ids(self.records, self.record)
         links = {"edges": True, "score": self.score, "threshold": readings.SWEEP}
-        named = name_columns(self.edges, links=links)
-        near = readings.Near.all_of(records)
+        named, near = name_columns(self.edges, links=links), readings.Near.all_of(records)
         taken = column_roles.read_prediction(table, named, near, what=f"edges {self.edges}")
+        if records is None:  # which is asked for once it is sure that these are edges
+            raise DataError("a record without a match is in no edge: list all records by --records FILE")
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
         edges = scored_edges.Edges.read(taken, records, named.score is None)
         return {"edges": edges, "records": records, "score": taken.other}
@@ -156,14 +155,6 @@ class Scored:
     def returned(self) -> eb.labels.Labels | None:
         """Labels of a folder, None if LABELS is a file."""
         return read_returned(self.labels, self.drawing, self.entity)
-
-    def shown(self) -> eb.Clustering:
-        """Read the prediction that annotators saw, which a folder knows."""
-        if self.returned is None:
-            raise DataError(
-                "--annotator-errors needs a folder of erbayes draw as LABELS, which knows what annotators saw"
-            )
-        return eb.Clustering.of(read_drawn_from(self.returned.folder), "prediction drawn from")
 
     def thresholds(self) -> Any:
         """Return the number of thresholds, the thresholds, or the column of clusters at each."""
@@ -219,7 +210,11 @@ def thresholds_command(
     with within(scored.drawing.in_words), saying_alarms() as said:
         curve = judge(labels, design, engine=by_engine.name, rng=SEED)
         if errors.option is not None:  # thresholds of the edges are the same for all labels
-            found = errors.run_any(scored, judge, labels, design, scored.shown())
+            if scored.returned is None:
+                knows = "which knows what annotators saw"
+                raise DataError(f"--annotator-errors needs a folder of erbayes draw as LABELS, {knows}")
+            shown_before = read_drawn_from(scored.returned.folder)
+            found = errors.run_any(scored, judge, labels, design, shown_before)
             message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
             curve = found.both
     alarms += said
