@@ -37,8 +37,6 @@ SEED = 1
 
 @panel("Metrics")
 class MetricOptions:
-    """Options of the metrics and their kind of interval."""
-
     metrics: str | None = option(
         "Names with commas, such as precision,recall, or all: see erbayes metrics.", "-m"
     )
@@ -67,8 +65,6 @@ class MetricOptions:
 
 @panel("Minima")
 class Minima:
-    """Options of the least values that metrics must reach."""
-
     min_precision: float | None = option("Least pairwise precision, such as 0.95.")
     min_recall: float | None = option("Least pairwise recall, such as 0.8.")
     minimum: list[str] | None = option(
@@ -136,8 +132,6 @@ RATES = "removed=2/40,missed=3/20,kept=.1,added=2/100"
 
 @panel("Design")
 class AnnotatorErrors:
-    """The option of errors that annotators may have made."""
-
     annotator_errors: str | None = option(
         f"Allow for errors of labels: their rates, such as {RATES}, where 3/20 is 3 of 20 cases seen and .1 "
         f"is known; unsure=3 is the odds of errors of undecided draws. Or {FOLDER}: as settled disagreements "
@@ -211,8 +205,6 @@ def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Anno
 
 @panel("Groups")
 class Domains:
-    """Options of results by groups of records."""
-
     by: str | None = option("Column with groups of records: one result per group.", metavar="COLUMN")
     across: str | None = option(
         "Column with the source of records: only links between sources count.", metavar="COLUMN"
@@ -338,8 +330,6 @@ OWN = "Your own numbers"
 
 @panel(OWN)
 class Numbers:
-    """Options of the numbers to estimate."""
-
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
         "top(0.01) or gini(x). Several are allowed. By default: count."

@@ -81,8 +81,6 @@ PLAN_TAKES: dict[PlanName | None, list[str]] = {
 
 @panel("What to draw")
 class Planned:
-    """Options of what to draw."""
-
     design: PlanName | None = option("What to draw: see above.", "-d", metavar="DESIGN")
     n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
@@ -119,8 +117,6 @@ class Planned:
 
 @panel("What annotators see")
 class Shown:
-    """Options of what annotators see, and of who they are."""
-
     attributes: Path | None = file_option(
         "Record and all columns that annotators are to see, for all records."
     )

@@ -335,8 +335,6 @@ class Inputs:
 
 @panel()
 class One(PredictionOptions, Inputs):
-    """Options of a command on one prediction."""
-
     looks: str | None = option(
         "Clusters of a heap in the predicted sizes whose entities go on in others, of those looked at: 3/5.",
         panel="Design",
@@ -401,8 +399,6 @@ class One(PredictionOptions, Inputs):
 
 @panel()
 class Several(Inputs):
-    """Options of a command on several predictions."""
-
     prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
     cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
     missing: Missing = missing_option(

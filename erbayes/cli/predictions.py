@@ -44,8 +44,6 @@ class PredictionFile:
 
 @panel("Edges")
 class LinkOptions:
-    """Options of a prediction that is links between records."""
-
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
     score: str | None = option("With --edges, the column of scores.", rare=True)
     threshold: float | None = option("With --edges: pairs with this score or more are links.", rare=True)
@@ -64,8 +62,6 @@ def read_ids(path: Path, record: str | None, near: readings.Near | None = None) 
 
 @panel("Files")
 class ReadingOptions:
-    """Options of the way in which predictions are read."""
-
     record: str | None = record_option()
     links: LinkOptions
     memory_limit: str | None = option(
@@ -322,8 +318,6 @@ def refuse_for_design(design: str, given: Collection[str], takes: Sequence[str])
 
 @panel("Design")
 class Drawing:
-    """Options of the way in which the labelled units were drawn."""
-
     design: DesignName | None = option(
         "How units were drawn. Of a folder, uniform-records takes such draws alone.", "-d", metavar="DESIGN"
     )

@@ -193,7 +193,6 @@ def find_cautions(labels: eb.labels.Labels) -> list[Sentence]:
 
 
 def show_cautions(labels: eb.labels.Labels) -> None:
-    """Print the cautions about annotators on standard error."""
     for caution in find_cautions(labels):
         say(caution)
 
@@ -246,8 +245,6 @@ class Formatted:
 
 @panel()
 class Printing(Formatted):
-    """Options of a table's format and file."""
-
     output: Path | None = option(
         "File to write instead of printing. An old one is replaced once it is complete.",
         "-o",

@@ -217,7 +217,12 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         return values
     several = not isinstance(values[first], Path)
     listed = (values[first] or []) if several else [values[first]]
-    given, labels = _find_labels([*listed, values[last]])
+    paths: list[Any] = [path for path in (*listed, values[last]) if path is not None]
+    # only folders need the room of labels, whose modules take a third of the time of a short command
+    drawn = [x for x in paths if x.is_dir() and any((x / name).is_file() for name in (folders.FACTS, TABLE))]
+    # LABELS are a folder wherever it is in the list, or the last; what is named alone says what is missing
+    labels = drawn[0] if len(drawn) == 1 else next(iter(paths[-1:]), None)
+    given = [path for path in paths if path is not labels]
     values = values | {last: labels, first: given if several else next(iter(given), labels)}
     call = None if labels is None or not labels.is_dir() else Call.of(labels)
     if call is not None and call.options:
@@ -269,17 +274,6 @@ def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call
         if values[name] in (None, False, []):
             recalled[name] = [call.take(name)] if several and name == "stored" else call.take(name)
     return recalled
-
-
-def _find_labels(paths: list[Any]) -> tuple[list[File], Path | None]:
-    """Return the predictions that are named, and LABELS: a folder wherever it is in the list, or the last."""
-    paths = [path for path in paths if path is not None]
-    # only folders need the room of labels, whose modules take a third of the time of a short command
-    inside = [p for p in paths if p.is_dir()]
-    drawn = [p for p in inside if any((p / name).is_file() for name in (folders.FACTS, TABLE))]
-    # what is named alone is LABELS, which say what is missing
-    labels = drawn[0] if len(drawn) == 1 else next(iter(paths[-1:]), None)
-    return [path for path in paths if path is not labels], labels
 
 
 def _recall_attributes(values: Mapping[str, Any], call: Call) -> dict[str, Path]:

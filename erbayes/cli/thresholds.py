@@ -68,8 +68,6 @@ SHOWN = 20
 
 @panel()
 class EdgeTable:
-    """Options of scored edges."""
-
     edges: Path = argument("Two records and a score per row.")
     records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
     score: str | None = option("Column of scores.")
@@ -116,8 +114,6 @@ class EdgeTable:
 
 @panel()
 class Scored:
-    """Options of scored edges, and of the labels that judge them."""
-
     table: EdgeTable
     labels: Path = argument(
         "Record and entity, for every record of each labelled entity; or a folder of erbayes draw, which "
@@ -339,8 +335,6 @@ def _read_answers(path: Path) -> pd.DataFrame:
 
 @panel("Pairs")
 class PairOptions:
-    """Options of estimates from labelled pairs."""
-
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
     level: float = level_option()
