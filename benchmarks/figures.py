@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-NUMBERS = 6
+NUMBERS = 7
 """Raised by one, by hand, with each change that moves estimates, intervals or alarms on purpose."""
 FOLDER = Path(__file__).parent
 RUN = re.compile(r"`(\w+\.py)` \(commit ([^,]+), (\d{4}-\d\d-\d\d), ([^)]+), numbers (\d+)\)")

@@ -142,6 +142,19 @@ def test_the_advised_engine_is_one_for_all_predictions(monkeypatch):
     pd.testing.assert_frame_equal(plain.table(), closed.table())
 
 
+def test_recall_out_of_reach_of_one_prediction_is_that_of_the_closed_form_in_differences_too():
+    """The largest clusters of one are touched, and the other joins all that nobody has labelled."""
+    labelled = TRUE.isin({*DRAWN, *TRUE[GOOD.isin(GOOD.value_counts().index[:3])]})
+    both = {"good": GOOD, "joined": GOOD.where(labelled, 10**6)}
+    given = {"metrics": [P, R], "rng": 1}
+    design, engine = eb.UniformClusters(), bayes.Modelled(draws=100, cautious=True)
+    cautious = estimate_jointly(both, TRUE[labelled], design, engine=engine, **given)
+    assert cautious.joint.weight.tolist() == [0.8, 0.8, 0.8, 0.0]
+    closed = estimate_jointly(both, TRUE[labelled], design, **given)
+    found, wanted = (x.differences().iloc[1][["lower", "upper"]] for x in (cautious, closed))
+    np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=1e-9)
+
+
 def test_a_prediction_does_not_differ_from_itself(found):
     same = found.subtract("good", "again")
     np.testing.assert_array_equal(same.values, 0.0)

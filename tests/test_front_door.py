@@ -172,6 +172,20 @@ def test_advice_where_the_largest_clusters_are_out_of_reach():
     pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
     sample = eb.Sample(eb.measure(pred, {i: i // 2 for i in range(60)}), eb.UniformClusters())
     assert type(choose_engine(sample, [P])[0]).__name__ == "Modelled"
+    recall, why = choose_engine(sample, [R, m.entities])
+    assert recall == ClosedForm() and "no draw touches the largest clusters" in why
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, model = (
+            eb.estimate(sample, metrics=[P, R], engine=e, rng=1) for e in ("advised", "size model")
+        )
+    assert found.weight.tolist() == [0.8, 0] and model.weight.tolist() == [0.8, 0.8]
+    np.testing.assert_array_equal(found.interval()[0], model.interval()[0])
+    closed = ClosedForm()(sample, [P, R])
+    np.testing.assert_allclose(found.interval()[1], closed.interval()[1], rtol=1e-12)
+    assert found.flat[:, 1].mean() == pytest.approx(closed.estimate[1], abs=0.1), "draws of it too"
+    said = [alarm for alarm in found.alarms if "size model" in alarm]
+    assert "Intervals of pairwise-recall are those of the closed form." in found.alarms and len(said) == 2
 
 
 @pytest.mark.slow

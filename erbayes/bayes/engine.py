@@ -17,7 +17,7 @@ from ..engine.closed_form import ClosedForm
 from ..metrics.columns import TRUE_LINKS, ClusterSum, Column, Known
 from ..metrics.definitions import Metric, MetricLike, pairwise_f1, pairwise_precision, pairwise_recall
 from ..metrics.estimates import Estimates
-from ..metrics.unseen import stack_components
+from ..metrics.unseen import NOTABLE, stack_components
 from ..units.clustering import Clustering
 from ..units.units import histogram
 from .data import data_of_prediction, need_design
@@ -57,6 +57,9 @@ class Modelled:
     weight : float
         Of the posterior in each end of an interval, from 0 to 1. With 1 the answer is the posterior alone,
         and metrics that the model does not have are refused.
+    cautious : bool
+        Whether what depends on true sizes, such as recall, is the closed form's where over a tenth of the
+        predicted links is in clusters larger than any that draws touch, as `engine="advised"` has it.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Modelled:
     model: SizeModel = field(default_factory=SizeModel)
     draws: int | None = None
     weight: float = MODEL
+    cautious: bool = False
 
     def __post_init__(self) -> None:
         number(self.weight, "weight of the posterior", lambda x: 0 <= x <= 1, "be from 0 to 1")
@@ -86,7 +90,8 @@ class Modelled:
     def answer(self, fit: Fit, metrics: Sequence[Metric]) -> Estimates:
         """Return metrics of a fit, jointly."""
         if self.weight < 1:
-            return fit.estimate(metrics, self.weight)
+            trusted = [self.trusts(fit.sample, metric) for metric in metrics]
+            return fit.estimate(metrics, np.where(trusted, self.weight, 0.0))
         found = fit.apply(metrics)
         return replace(found, notes=describe_weights(found.names, np.ones(len(found))), fitted=fit)
 
@@ -101,6 +106,11 @@ class Modelled:
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
+
+    def trusts(self, sample: Sample, metric: Metric) -> bool:
+        """Return True if the answer for a metric has a share of the posterior."""
+        far = sample.heap is None and bool(sample.unreached_links > NOTABLE)
+        return identifies(metric) and not (self.cautious and far and metric.depends_on_true_size)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         """Return `answer` of the fit of a sample."""

@@ -141,25 +141,29 @@ class Fit(FittedTree):
         """Refuse to be an array, as which ArviZ takes what it does not know."""
         raise DataError("a fit is no array; ArviZ takes its tree, as in az.summary(fit.tree)")
 
-    def estimate(self, metrics: MetricLike, weight: float = MODEL) -> Estimates:
+    def estimate(self, metrics: MetricLike, weight: float | FloatArray = MODEL) -> Estimates:
         """Return metrics with the intervals that tables, engines and reports show, jointly.
 
-        Each end is `weight` times that of the posterior, which depends on priors for entities outside the
-        sample, and the rest is that of the closed form, which depends on the design alone. If a matcher may
-        cap its clusters, the closed form only has its share in the reading that it does not. A metric that
-        the model does not have is that of the closed form. `values` are the posterior draws.
+        Each end is `weight`, a number or one for each metric, times that of the posterior, which depends on
+        priors for entities outside the sample, and the rest is that of the closed form, which depends on the
+        design alone. If a matcher may cap its clusters, the closed form only has its share in the reading
+        that it does not. A metric without a weight, or that the model does not have, is the closed form's.
+        `values` are the posterior draws.
         """
         metrics = resolve_metrics(metrics)
-        modelled, others = split_identified(metrics)
+        modelled, _ = split_identified(metrics)
         own, shape = np.array([m in modelled for m in metrics]), self.population.true.shape
         values = np.full((*shape, len(metrics)), np.nan)
         if modelled:
             values[..., own] = self.apply(modelled).chains
         closed, lost = self._estimate_closed(metrics, values)
-        if others:
-            quoted = closed.part(np.flatnonzero(~own).tolist())
-            rng = np.random.default_rng([self.seed, STREAM])
-            values[..., ~own] = quoted.as_draws(shape[0] * shape[1], rng).flat.reshape(*shape, -1)
+        quoted = ~own | (~lost & (np.asarray(weight) == 0))
+        if quoted.any():
+            part, rng = (
+                closed.part(np.flatnonzero(quoted).tolist()),
+                np.random.default_rng([self.seed, STREAM]),
+            )
+            values[..., quoted] = part.as_draws(shape[0] * shape[1], rng).flat.reshape(*shape, -1)
         open_ = self.capped is not None and self.capped.chance > 0
         capped = own & [open_ and metric.depends_on_true_size for metric in metrics]
         cut = 0.0 if self.capped is None else self.capped.cut.mean()
@@ -173,7 +177,7 @@ class Fit(FittedTree):
             other=closed,
             weight=shares,
             origin=tuple(np.where(capped, MIXED, "").tolist()),
-            remarks=tuple(self.alarms) if pairwise_recall in metrics else (),
+            remarks=tuple(self.alarms) if shares[[m == pairwise_recall for m in metrics]].any() else (),
             notes=describe_weights(names, shares),
             fitted=self,
         )

@@ -223,10 +223,11 @@ def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Se
     if sample.heap is None and not heavy:
         reason = "no few units carry the estimates, and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
-    model = make_size_model() if sample.units.by_entity else None
+    model = make_size_model(cautious=True) if sample.units.by_entity else None
     if model is not None and model.takes(sample) and any(map(model.identifies, metrics)):
-        # the closed form allows for any answer out of reach, and the posterior alone is too sure; the size
-        # model, which averages both, is a third shorter (docs/heavy-tails.md says where it misses more)
+        if not any(model.trusts(sample, metric) for metric in metrics):
+            reason = "no draw touches the largest clusters, and it allows for any sizes of entities there"
+            return ClosedForm(), _say_taken("closed form", reason)
         reason = "entities were drawn and a few hold most links"
         if sample.heap is not None:
             reason = "a matcher that caps may have left the heap in the predicted sizes"
