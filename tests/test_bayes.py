@@ -20,7 +20,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS, SizeGrid, basis
 from erbayes.bayes.data import AskedMates, Evidence, _count_unlabelled, _fit_curve, _smooth_counts
-from erbayes.bayes.importance import DF, LightTails, Proposal, approximated, resampled, smoothed
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.model import (
     Populations,
     Sizes,
@@ -443,80 +443,6 @@ def alone(part, draws, rng):
     return part.evaluated(part.sampled(draws, 1, rng))
 
 
-def test_systematic_resampling_keeps_frequencies():
-    w = np.array([0.5, 0.05, 0.2, 0.25])
-    weights = np.repeat(w / 25, 25)
-    at = resampled(weights, 400, rng())
-    assert_allclose(np.bincount(at // 25, minlength=4), 400 * w, atol=1)
-    assert (np.diff(at) >= 0).all()
-
-
-def test_smoothed_weights():
-    g = rng()
-    x = g.standard_t(7, 20_000) * 1.2
-    w, khat = smoothed(stats.norm(0.3, 1).logpdf(x) - stats.t(7, 0, 1.2).logpdf(x))
-    assert w.sum() == pytest.approx(1) and khat < 0.5
-    assert [w @ x, w @ x**2] == pytest.approx([0.3, 1.09], abs=0.04)
-    even, khat = smoothed(np.zeros(500))
-    assert_allclose(even, 1 / 500)
-    assert khat < 0.5
-
-
-def test_tails_without_a_shape_are_not_smoothed():
-    log_w = np.repeat([0.0, -1.0, -2.0], [1, 60, 40])
-    w, khat = smoothed(log_w)
-    assert khat == np.inf
-    assert_allclose(w, np.exp(log_w) / np.exp(log_w).sum(), rtol=1e-12)
-
-
-def test_proposals_are_t_distributions():
-    centre, root = np.array([1.0, -2.0, 0.5]), np.linalg.cholesky(np.cov(rng().standard_normal((3, 20))))
-    proposal = Proposal(centre, root)
-    x = proposal.draws(20_000, rng())
-    wanted = stats.multivariate_t(centre, root @ root.T, DF).logpdf(x[:50])
-    assert_allclose(proposal.log_density(x[:50]), wanted, rtol=1e-9)
-    for along in ((x - centre) @ np.linalg.inv(root).T).T:
-        assert stats.kstest(along, stats.t(DF).cdf).pvalue > 1e-3
-
-
-def test_coordinates_in_which_heavy_tails_are_light():
-    """There and back; the Jacobian by differences; t draws become nearly normal ones, by the formula with κ = 6."""
-    tails = LightTails(5, [(np.array([0, 2, 4]), 0.0, 0.3), (np.array([1]), 2.0, 0.05)])
-    u = 2 * rng().standard_normal((20, 5))
-    theta, log_jacobian = tails.theta(u)
-    assert_allclose(tails.u(theta), u, rtol=1e-9)
-    assert_array_equal(theta[:, 3], u[:, 3])
-    for at, theta_at, logs in zip(u, theta, log_jacobian, strict=True):
-        slope = (tails.theta(at + 1e-6 * np.eye(5))[0] - tails.theta(at - 1e-6 * np.eye(5))[0]) / 2e-6
-        assert np.linalg.slogdet(slope)[1] == pytest.approx(logs, abs=1e-5)
-        assert_allclose(theta_at[[0, 2, 4]] / at[[0, 2, 4]], theta_at[0] / at[0])
-    at_centre, log_jacobian = tails.theta(np.zeros((1, 5)))
-    assert_allclose(at_centre[0], [0, 2, 0, 0, 0])
-    assert log_jacobian[0] == pytest.approx(np.log(0.3**3 * 0.05), abs=1e-9)
-    t = np.zeros((40_000, 5))
-    t[:, 1] = stats.t(3, 2.0, 0.05).rvs(40_000, random_state=1)
-    light = tails.u(t)[:, 1]
-    second, fourth = (stats.t(3).expect(lambda v, k=k: (6 * np.log1p(v**2 / 6)) ** k) for k in (1, 2))
-    assert fourth / second**2 - 3 == pytest.approx(0.63, abs=0.01)
-    assert stats.kurtosis(light) == pytest.approx(fourth / second**2 - 3, abs=0.1)
-    assert 3 < stats.kurtosis(t[:, 1])
-    far = np.quantile(np.abs(t[:, 1] - 2) / 0.05, 0.9999)
-    assert np.quantile(np.abs(light), 0.9999) == pytest.approx(np.sqrt(6 * np.log1p(far**2 / 6)), rel=0.01)
-
-
-def test_blocks_in_the_tails_of_their_prior_are_centred_there():
-    first, second = (np.array([0, 1]), 0.0, 1.0), (np.array([2]), 5.0, 0.1)
-    tails = LightTails(3, [first, second])
-    assert tails.about(np.array([0.5, 0.5, 5.0])).blocks == [first, second]
-    assert tails.about(np.array([2.4, 0.4, 5.24])).blocks == [first, second]
-    far = tails.about(np.array([3.0, 4.0, 5.5]))
-    assert_allclose(far.location, [3, 4, 5.5])
-    assert_allclose(far.scale, np.array([5, 5, 0.1 * 5]) / np.sqrt(6))
-    assert tails.about(np.array([9.0, 0.0, 5.0])).blocks[1] == second
-    theta, log_jacobian = LightTails(3, []).theta(np.ones((2, 3)))
-    assert (theta == 1).all() and (log_jacobian == 0).all()
-
-
 def test_tails_of_priors_where_the_data_are_silent():
     """Coefficients of a smooth function under their prior: t with 3 degrees of freedom, far out too."""
     data = {**Evidence.of(clusters(60, 1)).data}
@@ -736,12 +662,6 @@ def test_every_total_is_near_the_truth(fit):
     low, high = np.transpose(draws.support)
     assert ((draws.values >= low) & (draws.values <= high)).all()
     assert sizes.sum() == 4000
-
-
-def test_the_same_seed_gives_the_same(fit):
-    again, other = (bayes.fast(clusters(60, 1), draws=1000, rng=rng(seed)) for seed in (1, 2))
-    assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
-    assert (other.apply([P, R]).values != fit.apply([P, R]).values).any()
 
 
 def test_seeds_agree():

@@ -154,7 +154,14 @@ def test_numbers_of_draws(draws):
     assert found.population.true.shape == (4, 100)
 
 
-@pytest.mark.parametrize("draws", [49, 0, -4, 2.5, np.nan, np.inf, "1000", None, True, [1000]])
-def test_what_is_no_number_of_draws(draws):
-    with pytest.raises(eb.DataError, match="draws"):
+FEW = "draws are too few: draws must be 50 or more"
+
+
+@pytest.mark.parametrize(
+    ("draws", "said"),
+    [(49, f"49 {FEW}"), (0, f"0 {FEW}"), (-4, "a whole number, 0 or more")]
+    + [(bad, "draws must be") for bad in (2.5, np.nan, np.inf, "1000", None, True, [1000])],
+)
+def test_what_is_no_number_of_draws(draws, said):
+    with pytest.raises(eb.DataError, match=said):
         bayes.fast(sample("clusters"), draws=draws, rng=1)

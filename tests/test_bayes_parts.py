@@ -324,18 +324,6 @@ def test_missing_quantities_are_named(place, data):
         CompiledPart.of(model.tied[place], data)
 
 
-def test_missing_quantities_are_told_by_the_door():
-    class Mute:
-        def given_size(self, data):
-            pm.Normal("k")
-            return {}
-
-    with pytest.raises(
-        DataError, match=r"Mute\.given_size returns no 'mates_right': as mates of a SizeModel"
-    ):
-        bayes.fast(sample(), bayes.SizeModel(mates=Mute()), draws=1000, rng=1)
-
-
 @pytest.mark.parametrize(
     "weights, message",
     [
@@ -488,17 +476,6 @@ def test_parts_with_a_name_in_common_are_refused(data):
 
 
 # Doors
-
-
-TOO_FEW = {draws: f"{draws} draws are too few: draws must be 50 or more" for draws in (0, 1, 49)}
-
-
-@pytest.mark.parametrize(
-    ("draws", "told"), [*TOO_FEW.items(), (-1, "draws must be a whole number, 0 or more")]
-)
-def test_too_few_draws(draws, told):
-    with pytest.raises(DataError, match=told):
-        bayes.fast(sample(), draws=draws, rng=1)
 
 
 def test_the_fewest_draws_and_seeds():

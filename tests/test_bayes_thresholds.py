@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 pytest.importorskip("pymc", reason="pymc is not installed")
 
@@ -13,7 +12,6 @@ from erbayes import bayes
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
-from erbayes.bayes.importance import Proposal, approximated, moments
 from erbayes.bayes.model import _draw_mean_share, expect_links
 
 pytestmark = pytest.mark.slow
@@ -46,64 +44,6 @@ def test_a_fit_needs_a_sample_a_model_and_a_seed(call, message):
         call()
 
 
-class Scripted:
-    """Points of a target of which a share is effective, and which says what it is asked for."""
-
-    khats = (0.5,)
-
-    def __init__(self, target, first, *_):
-        self.target, self.points, self.rounds, self.tails = target, range(first), [first], []
-
-    @property
-    def effective(self):
-        return self.target * len(self.points)
-
-    @property
-    def khat(self):
-        return self.khats[min(len(self.rounds), len(self.khats)) - 1]
-
-    def round(self, number, of_tail):
-        self.rounds.append(number)
-        self.tails.append(of_tail)
-        self.points = range(len(self.points) + number)
-
-
-def scripted(draws, good, monkeypatch, khats=(0.5,)):
-    monkeypatch.setattr("erbayes.bayes.importance.Adapted", Scripted)
-    monkeypatch.setattr(Scripted, "khats", khats)
-    return approximated(good, draws, np.random.default_rng(1))
-
-
-@pytest.mark.parametrize(("draws", "first"), [(600, 150), (400, 150), (604, 151), (2000, 500)])
-def test_a_first_round_is_a_quarter_of_the_draws_and_150_at_least(draws, first, monkeypatch):
-    assert scripted(draws, 2000.0, monkeypatch).rounds == [first]
-
-
-@pytest.mark.parametrize(("good", "more"), [(5.0, False), (4.99, True)])
-def test_effective_points_are_a_quarter_more_than_draws(good, more, monkeypatch):
-    assert (len(scripted(1000, good, monkeypatch).rounds) > 1) is more  # 250 points, 1,250 effective
-
-
-def test_a_later_round_has_four_fifths_of_the_missing_points_and_at_most_doubles_them(monkeypatch):
-    found = scripted(1000, 0.5, monkeypatch)
-    assert found.rounds[:4] == [250, 250, 500, 1000], "each as many as all before"
-    assert found.rounds[4] == int(0.8 * (1250 / 1000 - 1) * 2000)
-    assert not any(found.tails)
-
-
-@pytest.mark.parametrize(("khat", "rounds"), [(0.7, [250]), (0.71, [250, 62, 78])])
-def test_unreliable_weights_have_rounds_in_their_tail(khat, rounds, monkeypatch):
-    found = scripted(1000, 99.0, monkeypatch, (khat, khat, 0.5))
-    assert found.rounds == rounds and all(found.tails)
-
-
-def test_covariances_shrink_towards_the_one_before_by_three_draws_per_coordinate():
-    points, before = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 0.5], [2.0, 4.0]]), np.diag([2.0, 0.5])
-    centre, cov = moments(np.full(4, 0.25), points, before)
-    np.testing.assert_allclose(centre, points.mean(axis=0))
-    np.testing.assert_allclose(cov, (4 * np.cov(points.T, bias=True) + 3 * 2 * before) / (4 + 3 * 2))
-
-
 @pytest.mark.parametrize(("broken", "normal"), [(30, False), (31, True)])
 def test_the_mean_share_of_more_than_thirty_broken_entities_is_normal(broken, normal):
     """A normal share with a mean near 0 is cut at 0, where a beta distribution has no mass."""
@@ -117,14 +57,6 @@ def test_sizes_reach_sixteen_times_the_largest_cluster():
     sample = eb.Sample(eb.measure(prediction, {r: r // 10 for r in range(100)}), eb.UniformClusters())
     largest = Evidence.of(sample).data["size"].max()
     assert 160 <= largest < 160 * 2 ** (1 / 3)
-
-
-def test_proposals_have_twenty_degrees_of_freedom():
-    root = np.array([[1.0, 0.0], [0.5, 2.0]])
-    wanted = stats.multivariate_t([1.0, 2.0], root @ root.T, df=20)
-    points = np.random.default_rng(1).normal(0, 9, (50, 2))
-    found = Proposal(np.array([1.0, 2.0]), root).log_density(points)
-    np.testing.assert_allclose(found, wanted.logpdf(points), rtol=1e-9)
 
 
 def test_common_links_have_a_spread_from_a_hundredth_to_a_half():
