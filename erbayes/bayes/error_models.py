@@ -77,16 +77,10 @@ class Retention:
 
     Parameters
     ----------
-    break_level, share_level, precision_level : Prior
-        Values of i, m and d at the mean log2 size of the sampled entities.
-    share_grain : Prior
-        κ.
-    precision_slope : Prior
-        δ, the slope of d per doubling of size.
-    break_slope : Prior
-        β - δ, with β the slope of i per doubling.
-    share_slope : Prior
-        Slope of m per doubling, less log 2 tanh(β/.4).
+    break_level, share_level, precision_level, share_grain : Prior
+        Values of i, m and d at the mean log2 size of the sampled entities, and κ.
+    precision_slope, break_slope, share_slope : Prior
+        δ, the slope of d per doubling of size; β - δ, with β that of i; that of m, less log 2 tanh(β/.4).
     break_amplitude, share_amplitude : float
         Prior scales of the smooth parts of i and m. Above 0.
     unbroken : float in [0, 1]

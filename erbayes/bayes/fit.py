@@ -65,7 +65,7 @@ others.
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(FittedTree):
-    """A fit of a size model: posterior draws of finite populations and of their metrics.
+    """A fit of a size model, as `fast` returns it: draws of finite populations and of their metrics.
 
     Attributes
     ----------
@@ -80,10 +80,6 @@ class Fit(FittedTree):
     capped : CappedReading or None
         The entities above a heap in the predicted sizes, if the matcher cuts them there. None without such a
         heap, or if draws of records show what it is.
-
-    See Also
-    --------
-    fast : makes a fit, with an example.
     """
 
     def table(
@@ -228,10 +224,6 @@ class Fit(FittedTree):
 
         Columns are khat, the Pareto shape of importance weights, the largest R-hat and whose it is, and the
         fewest effective draws.
-
-        See Also
-        --------
-        NotConverged : warns if weights are unreliable.
         """
         rows, parts = {}, self.model.compile(self.evidence.data)
         for place, draws in self.parts.items():
@@ -312,10 +304,6 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, 
         Importance weights of a part are unreliable (a Pareto shape above .7), or sizes and retention hardly
         agree with the links that are right. For a part, raise `draws`, take another model of it, such as
         `LogNormalSizes` for sizes, or sample the model by ``pymc.sample(model=fit.pymc)``.
-
-    References
-    ----------
-    Cornuet, Marin, Mira and Robert (2012), Scandinavian Journal of Statistics 39, 798-812.
 
     Examples
     --------

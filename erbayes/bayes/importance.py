@@ -128,7 +128,6 @@ class Proposal:
     root: FloatArray
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw `number` points, (number, d)."""
         z = rng.standard_normal((number, len(self.centre)))
         spread = np.sqrt(DF / rng.chisquare(DF, (number, 1)))
         return self.centre + z * spread @ self.root.T

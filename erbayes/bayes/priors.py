@@ -247,8 +247,8 @@ class PredictionInformed:
     doublings and extended past its largest size. g is a smooth function. The step c is below 0 if missed
     links leave records alone, whatever the size of their entity, and above 0 if strangers are joined.
 
-    A share of the records belongs to further entities, larger than predicted clusters, with log-normal sizes
-    of records. Their median is a factor times the mean size of a random record's predicted cluster.
+    A share of the records belongs to further entities with log-normal sizes of records. Their median is a
+    factor times the mean size of a random record's predicted cluster.
 
     Parameters
     ----------
@@ -256,12 +256,9 @@ class PredictionInformed:
         Prior scale of b per doubling, which is t distributed with 3 degrees of freedom. Above 0.
     amplitude : float
         Prior scale of g, a Gaussian process with a length scale of 2.5 doublings. Above 0.
-    larger_share : Prior
-        Logit of the share of the records in larger entities.
-    larger_factor : Prior
-        Log of the factor.
-    larger_spread : Prior
-        Log of the standard deviation of the log sizes of larger entities.
+    larger_share, larger_factor, larger_spread : Prior
+        Of further entities, the logit of the share, the log of the factor, and the log of the standard
+        deviation of log sizes.
     single : Prior
         The step c.
 

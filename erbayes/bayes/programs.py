@@ -46,10 +46,8 @@ def compiled() -> Iterator[None]:
 
     Numba compiles each part of a model once, for 45 seconds in all, or 4 in a later process, which finds it
     in PyTensor's cache. That pays from about 50 fits on. Studies, and curves and groups of that many fits, do
-    it on their own. Outside such a block NumPy computes the same densities, up to rounding, which can change
-    the draws of a seed: ends of intervals then differ as from seed to seed (see `Fit.table`).
-
-    Threads and processes that you start in the block have to enter one of their own.
+    it on their own. NumPy computes the same densities elsewhere, up to rounding, which can change the draws
+    of a seed. Threads and processes that you start in the block have to enter one of their own.
 
     Examples
     --------

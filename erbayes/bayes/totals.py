@@ -295,13 +295,7 @@ class FittedTotals(Pictured):
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def apply(self, metrics: MetricLike) -> Estimates:
-        """Return posterior draws of metrics, (chain, draw, k).
-
-        Raises
-        ------
-        NotIdentified
-            A metric whose columns have no draws.
-        """
+        """Return posterior draws of metrics, (chain, draw, k); NotIdentified if a column has no draws."""
         metrics = resolve_metrics(metrics)
         draws = applied(metrics, self.total)
         return replace(draws, unseen=replace(draws.unseen, certain=self.sample.certain(metrics)))
