@@ -77,8 +77,8 @@ class Cases:
 class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
-    A loop over them takes the rows of their table. What intervals allow for is data of each component, which
-    one method applies in one order. Leading axes are samples of a study; all methods take them except
+    `table()` has all with their intervals, `sentence()` says them in words, and `plot()` draws them. A loop
+    over them takes the rows of the table. Leading axes are samples of a study; all methods take them except
     `contrast` and `as_draws`.
 
     Attributes
