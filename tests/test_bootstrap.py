@@ -186,7 +186,10 @@ def test_refusals():
     one = eb.Sample(eb.measure({1: 1, 2: 1}, {1: 1, 2: 1}), eb.UniformClusters())
     with pytest.raises(eb.NotIdentified, match="a single draw has no bootstrap"):
         bootstrap(one, PR, rng=rng())
-    with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
+    assert len(bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=2, rng=rng()).flat) == 2
+    with pytest.raises(
+        eb.DataError, match="replicates of a bootstrap must be a whole number, 2 or more, not 1"
+    ):
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())
     with pytest.raises(eb.DataError, match="level must lie strictly between 0 and 1"):
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=20, rng=rng()).interval(1.0)

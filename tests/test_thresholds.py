@@ -382,14 +382,6 @@ def test_the_unseen_share_of_what_a_metric_averages_over():
 # Bootstrap
 
 
-def test_two_replicates_or_more():
-    sample = eb.Sample(PAIRS, eb.UniformClusters())
-    given = {"rng": np.random.default_rng(1), "progress": False}
-    assert len(bootstrap(sample, [R], replicates=2, **given).flat) == 2
-    with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
-        bootstrap(sample, [R], replicates=1, **given)
-
-
 def test_the_single_draw_of_a_stratum_of_one_unit_does_not_vary():
     stratum = {0: "a"} | dict.fromkeys(range(1, 20), "b")
     certain = eb.Sample(PAIRS, eb.Stratified(stratum, {"a": 1, "b": 40}))

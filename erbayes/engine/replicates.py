@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .._internal.arrays import FloatArray, Seed, draw_seed, generator
-from .._internal.errors import DataError, show_progress, whole
+from .._internal.errors import show_progress, whole
 from ..design.sample import Sample, need_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates, Replication
@@ -133,19 +133,14 @@ def bootstrap(
     pairwise-recall      0.44   0.42   0.47
     """
     need_sample(sample)
-    replicates = whole(replicates, "replicates")
-    if replicates < 2:
-        raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
+    replicates = whole(replicates, "replicates of a bootstrap", 2)
     metrics, rng = resolve_metrics(metrics), generator(rng)
     fitted = fit_sample(sample, metrics)
     names, totals = replicate_totals(fitted, replicates, rng, progress)
     fit, found = ClosedForm()(sample, metrics), evaluate_draws(metrics, names, totals[None])
-    third, second = fitted.third, np.diagonal(fitted.plain.cov)
-    spread = np.maximum(second, 0) ** 1.5
-    replicated = Replication(
-        plain=fitted.plain.mean,
-        acceleration=np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0),
-    )
+    third, spread = fitted.third, np.maximum(np.diagonal(fitted.plain.cov), 0) ** 1.5
+    acceleration = np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0)
+    replicated = Replication(plain=fitted.plain.mean, acceleration=acceleration)
     found = replace(found, replicated=replicated, kind=BCa())
     effect = fitted.changes - np.median(fitted.changes, axis=0)  # less that of most draws
     moving = count_moving(np.where(np.abs(effect) < ROUNDING, 0.0, effect))[0]
@@ -157,7 +152,7 @@ def replicate_totals(
     fitted: Fitted, replicates: int, rng: np.random.Generator, progress: bool
 ) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names of the totals that metrics need, and replicates of them, (replicates, totals)."""
-    sample, draws = fitted.sample, fitted.sample.expansion
+    draws, known = fitted.sample.expansion, fitted.totals.mean[len(fitted.counted) :]
     Z = draws.residuals(fitted.contributions)
     rows = max(CHUNK // max(len(Z), 1), 1)
     numbers = [min(rows, replicates - done) for done in range(0, replicates, rows)]
@@ -166,9 +161,7 @@ def replicate_totals(
         for number in show_progress(numbers, len(numbers), "bootstrap", progress)
     ]
     sums = fitted.contributions.sum(axis=0) + np.vstack(moved)
-    constants = np.array([sample.units.total(t.column) for t in fitted.known])
-    names = tuple(c.name for c in fitted.counted) + tuple(t.name for t in fitted.known)
-    return names, np.hstack([sums, np.tile(constants, (replicates, 1))])
+    return fitted.totals.names, np.hstack([sums, np.tile(known, (replicates, 1))])
 
 
 @dataclass(frozen=True, slots=True)
