@@ -460,8 +460,9 @@ def test_no_policy_is_offered_if_nine_tenths_are_missing(lacking, offered):
 
 @pytest.mark.parametrize(("share", "said"), [(0.1, False), (0.101, True), (0.19, True)])
 def test_a_tenth_of_a_second_clustering_out_of_reach_is_said(share, said):
-    found = SimpleNamespace(weights=np.array([0.5]), unreached_share=np.array([share]), names=("recall",))
-    assert bool(AssistedEstimates._warn_unreached(found)) is said
+    known = {"weights": np.array([0.5]), "unreached_share": np.array([share]), "names": ("recall",)}
+    found = SimpleNamespace(**known, changed=SimpleNamespace(chance=1.0))
+    assert bool(AssistedEstimates.of_second(found)) is said
 
 
 def test_more_than_four_thousand_estimates_by_domain_are_refused():
