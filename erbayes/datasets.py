@@ -81,8 +81,7 @@ def people() -> People:
     The matcher gave 2 % of the records to other persons, merged 8 % of the persons with others, and split
     12 % in two. 200 records were drawn uniformly with replacement. `benchmarks/people.py` made the file.
 
-    The sample is the second that was tried. The interval of precision of the first missed the truth, as about
-    1 in 20 do.
+    The sample is the second that was tried: the interval of the first missed, as about 1 in 20 do.
 
     Examples
     --------

@@ -126,11 +126,14 @@ def test_a_giant_that_chance_would_not_have_missed_is_out_of_balance(giant, off)
     assert [a.grade for a in alarms] == [Grade.FAULT] * off
 
 
-@pytest.mark.parametrize(("design", "off"), [
-    (eb.UniformClusters(), False),
-    (eb.design.ByPredictedSize(eb.columns.RECORDS), False),
-    (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("design", "off"),
+    [
+        (eb.UniformClusters(), False),
+        (eb.design.ByPredictedSize(eb.columns.RECORDS), False),
+        (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), True),
+    ],
+)
 def test_chance_misses_a_giant_as_the_design_draws(design, off):
     """A giant of 200 is one cluster of 1,001, a tenth of the records, and .95 of the links."""
     prediction = {r: r // 2 for r in range(2000)} | {10**6 + i: 10**6 for i in range(200)}

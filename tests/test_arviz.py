@@ -59,6 +59,9 @@ def closed():
     plt.close("all")
 
 
+# The tree
+
+
 def test_groups_have_the_conventions_of_arviz(fit):
     assert set(fit.tree.children) == GROUPS
     for name, group in fit.tree.children.items():
@@ -122,6 +125,8 @@ def test_quantities_of_the_tree_follow_from_its_parameters(fit):
     assert {v.name for v in fit.pymc.free_RVs} <= set(posterior.data_vars)
 
 
+# Every plot and statistic that the docs name
+
 V = ["break_level", "share_level", "size_slope"]
 OF_SEVERAL = ["size", "share"]
 OF_CHAINS = {
@@ -181,6 +186,9 @@ def test_docs_name_what_is_tested_here():
     named = set(re.findall(r"\baz\.([a-z_]+)", page))
     tested = {*OF_CHAINS, *OF_PREDICTIONS, "plot_khat", "compare", "plot_compare", "from_netcdf"}
     assert len(named) > 30 and named == tested
+
+
+# Sensitivity to priors
 
 
 def test_log_prior_of_each_part(fit):
@@ -243,6 +251,9 @@ def test_priors_of_the_example_and_its_sample():
     assert fit.table(metrics=R).prior_shift.item() < 0.15
 
 
+# Likelihood and predictions
+
+
 def mates_of(fit, q, i):
     """Log-likelihood of the mates of entity i, by its records in predicted clusters of two or more."""
     units, total = fit.sample.units, 0.0
@@ -303,7 +314,11 @@ def test_which_entity_shows_what():
     by_size = {k: ones for k in ("entities", "intact", "share_mean", "share_precision")}
     found = factors(evidence.entities, evidence.data, by_size)
     shown = {name: sorted(units.ids[f.entity]) for name, f in found.items()}
-    assert shown == {"size": ["v", "x", "y", "z"], "broken": ["v", "x", "y"], "share": ["x"]}
+    assert shown == {
+        "size": ["v", "x", "y", "z"],
+        "broken": ["v", "x", "y"],
+        "share": ["x"],
+    }
     np.testing.assert_allclose(found["size"].log_density(), -np.log(J))
     np.testing.assert_allclose(found["broken"].log_density(), np.log(0.5))
 
@@ -414,6 +429,9 @@ def test_pictures_of_predictions(checks, fit):
     drawn = checks["posterior_predictive"]["size"].to_numpy()
     middle = [np.median((drawn >= s).sum(axis=-1)) for s in fit.evidence.grid.lower]
     np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
+
+
+# PyMC
 
 
 def test_predictions_of_a_seed(fit):
@@ -538,6 +556,9 @@ def test_pymc_samples_what_a_fit_has(fit):
         assert np.abs(np.subtract(*ends)).max() < 0.2 * own.std()
 
 
+# Kept
+
+
 def test_a_fit_is_pickled(fit):
     fit.tree, fit.pymc  # noqa: B018, what is derived is not kept
     again = pickle.loads(pickle.dumps(fit))
@@ -552,6 +573,9 @@ def test_a_tree_is_written_and_read(fit, tmp_path):
     for name, group in fit.tree.children.items():
         xr.testing.assert_identical(read[name].to_dataset(), group.to_dataset())
     assert az.loo(read).elpd == az.loo(fit.tree).elpd
+
+
+# Columns of one's own
 
 
 def test_a_column_of_ones_own(fit, monkeypatch):

@@ -65,23 +65,26 @@ def test_short_names_are_what_people_mean(short, full):
         labelling.check(sample, {short: 0.5, full[-1]: 0.6})
 
 
-@pytest.mark.parametrize("asked, message", [
-    ([], "no metric is asked for"),
-    ("recal", "no metric 'recal': did you mean 'recall'"),
-    ("f", "no metric 'f': did you mean 'f1'"),
-    ("clusterrecall", "did you mean 'cluster-recall' or"),
-    ("distance", "did you mean 'basic-merge-distance'"),
-    ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
-    ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
-    ("P-block", "did you mean 'P_block' or"),
-    (["rand", "xyz"], r"no metric 'xyz'; see all: erbayes.metrics.ALL \(erbayes metrics\)"),
-    ("count", "no metric 'count': did you mean 'entities'"),
-    ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
-    (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
-    (m.Metric, "Metric makes a metric and is none itself"),
-    (None, "an object of erbayes.metrics or its name, not None"),
-    ([3], "an object of erbayes.metrics or its name, not 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        ([], "no metric is asked for"),
+        ("recal", "no metric 'recal': did you mean 'recall'"),
+        ("f", "no metric 'f': did you mean 'f1'"),
+        ("clusterrecall", "did you mean 'cluster-recall' or"),
+        ("distance", "did you mean 'basic-merge-distance'"),
+        ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
+        ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
+        ("P-block", "did you mean 'P_block' or"),
+        (["rand", "xyz"], r"no metric 'xyz'; see all: erbayes.metrics.ALL \(erbayes metrics\)"),
+        ("count", "no metric 'count': did you mean 'entities'"),
+        ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
+        (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
+        (m.Metric, "Metric makes a metric and is none itself"),
+        (None, "an object of erbayes.metrics or its name, not None"),
+        ([3], "an object of erbayes.metrics or its name, not 3"),
+    ],
+)
 def test_what_is_no_metric(asked, message):
     with pytest.raises(eb.DataError, match=message):
         eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), asked)

@@ -178,6 +178,7 @@ def test_the_engines_are_the_answer_and_the_posterior_of_the_fit_and_say_so(fit)
 @pytest.mark.slow
 def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     """In each place of the table, with their certain ends, and in any order."""
+
     others = [m.cluster_recall, m.b3_precision_entities, m.muc_recall]
     metrics, closed = [others[0], R, *others[1:], P], ClosedForm()(SAMPLE, others)
     assert not set(others) & set(fit.metrics)

@@ -72,6 +72,8 @@ def fit():
     return bayes.fast(clusters(60, 1), draws=1000, rng=rng())
 
 
+# Evidence
+
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
 
@@ -202,17 +204,20 @@ def sampled(entities, design, **how):
     return eb.Sample(eb.measure(PRED, {r: e for r, e in TRUE.items() if e in entities}, **how), design)
 
 
-@pytest.mark.parametrize("sample, message", [
-    (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
-    (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
-    (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
-    (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
-    (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
-    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
-        "use Missing.OMIT"),
-    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
-        "use Missing.OMIT"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sample, message",
+    [
+        (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
+        (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
+        (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
+        (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
+        (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
+        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
+            "use Missing.OMIT"),
+        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
+            "use Missing.OMIT"),
+    ],
+)  # fmt: skip
 def test_samples_that_a_size_model_refuses(sample, message):
     with pytest.raises(eb.NotIdentified, match=message):
         bayes.fast(sample(), draws=1000, rng=rng())
@@ -223,15 +228,21 @@ def test_omitted_records_are_no_obstacle():
     assert Evidence.of(eb.Sample(units, eb.UniformClusters())).data["sampled_records"] == 4
 
 
-@pytest.mark.parametrize(("design", "repeats"), [
-    (eb.UniformRecords(["x", "y", "y"]), 1.0),
-    (eb.DistinctEntities(3), 0.0),
-    (eb.UniformClusters(), 1.0),
-    (eb.UniformClusters(population=4), 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("design", "repeats"),
+    [
+        (eb.UniformRecords(["x", "y", "y"]), 1.0),
+        (eb.DistinctEntities(3), 0.0),
+        (eb.UniformClusters(), 1.0),
+        (eb.UniformClusters(population=4), 0.0),
+    ],
+)
 def test_whether_an_entity_can_be_drawn_again(design, repeats):
     units = eb.measure(PRED, {1: "x", 2: "x", 4: "y", 5: "y"})
     assert Evidence.of(eb.Sample(units, design)).data["repeats"] == repeats
+
+
+# Links and populations
 
 
 def by_hand(J=6, draws=3, seed=1):
@@ -424,6 +435,9 @@ def test_nothing_is_drawn_of_a_census():
     assert_array_equal(columns(found), [[70.0, 50.0]] * 3)
 
 
+# Importance sampling
+
+
 def alone(part, draws, rng):
     """Draws of a part by importance sampling, with their quantities."""
     return part.evaluated(part.sampled(draws, 1, rng))
@@ -569,6 +583,9 @@ def test_precision_does_not_depend_on_sizes_or_retention():
     assert (shift.loc[R.name] > 0).all() and shift.loc[P.name, "mates"] > 0.01
 
 
+# Fits
+
+
 def test_census_has_no_uncertainty(fit):
     pop = world(records=800)
     sample = eb.Sample(pop.units, eb.UniformClusters(population=pop.true.nunique()))
@@ -669,12 +686,15 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         bayes.fast(fit.sample, bayes.SizeModel(BodyAndTail(6)), draws=1000, rng=rng())
 
 
-@pytest.mark.parametrize("metric, column", [
-    (m.purity, "largest_piece_predicted"),
-    (m.closest_cluster_precision, "closest_entity"),
-    (m.ceaf, "best_matching"),
-    (m.basic_merge_distance, "basic-merge-distance"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "metric, column",
+    [
+        (m.purity, "largest_piece_predicted"),
+        (m.closest_cluster_precision, "closest_entity"),
+        (m.ceaf, "best_matching"),
+        (m.basic_merge_distance, "basic-merge-distance"),
+    ],
+)
 def test_metrics_that_no_part_produces(fit, metric, column):
     with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use the closed form or the bootstrap"):
         fit.apply([P, metric])
@@ -759,7 +779,13 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.fast(fit.sample, draws=1000, rng=rng())
 
 
-DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "right_mates": "right"}
+# Simulation-based calibration
+
+DATA_OF = {
+    "drawn_sizes": "drawn",
+    "kept_shares": "shares",
+    "right_mates": "right",
+}
 
 
 def spread(simulated, d, name):

@@ -174,6 +174,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
     broken = int((several.common_links < several.true_links).sum())
     assert f"{broken} of {len(several)} with two records or more are broken" in shown
     assert f"{int((units.predicted_links > units.common_links).sum())} of 80 meet a foreign record" in shown
+
     m_ = pred.value_counts().to_numpy()
     links = m_ * (m_ - 1) / 2
     assert number(told, r"has ([\d,]+) records in ([\d,]+) clusters of up to ([\d,]+)") == [
@@ -184,6 +185,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
     assert number(told, r"([\d,]+) links\.") == [links.sum()]
     beyond = 100 * links[m_ > most].sum() / links.sum()
     assert number(told, r"links\. (.+) % of its") == pytest.approx([beyond], abs=0.5, rel=0.05)
+
     grid, population = clusters.evidence.grid, clusters.population
     bins = {sum(lower <= s for lower in grid.lower) - 1 for s in sizes}
     C2 = grid.size * (grid.size - 1) / 2
@@ -201,6 +203,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
     ):
         three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
         assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
+
     labelled = make().true.isin(clusters.sample.units.ids)
     left = pred[~labelled].value_counts().to_numpy()
     share = 100 * (left * (left - 1) / 2).sum() / links.sum()

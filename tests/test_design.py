@@ -350,35 +350,52 @@ def test_missing_records():
             eb.estimate(PRED, some, eb.UniformClusters(), [m.rand], missing=policy)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
-    (lambda: eb.measure({1: "a", 2: None}, {1: "x"}), "cluster ids of the prediction: 1 of 2 are missing"),
-    (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
-    (lambda: eb.measure(PRED, {}), "empty sample"),
-    (lambda: eb.measure(PRED, {"1": "x"}), "none could match; make text of both"),
-    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
-    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights are missing for 1 of 2 units, such as 'y'"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
-    (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
-    (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
-    (lambda: totals("x", eb.UniformClusters(draws=[1])), "which are labelled records; list the entity"),
-    (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
-    (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
-    (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]),
-        "its denominator is 0 in this sample"),
-    (lambda: eb.measure_predicted(PRED, labels("x"), ["b"]), "2 records of sampled clusters have no label"),
-    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
-    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "b", "a"]), "1 sampled clusters are listed twice"),
-    (lambda: totals("xy", eb.WeightedRecords(["x", "y"], [0.1], absolute=True)), "1 probabilities for 2"),
-    *(
-        (lambda p=p: totals("xy", eb.WeightedRecords(["x", "y"], [0.1, p], True)), "1 do not")
-        for p in (0, np.nan, 1.5)
-    ),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
+        (
+            lambda: eb.measure({1: "a", 2: None}, {1: "x"}),
+            "cluster ids of the prediction: 1 of 2 are missing",
+        ),
+        (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
+        (lambda: eb.measure(PRED, {}), "empty sample"),
+        (lambda: eb.measure(PRED, {"1": "x"}), "none could match; make text of both"),
+        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
+        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
+        (
+            lambda: totals("xy", eb.KnownWeights({"x": 1.0})),
+            "weights are missing for 1 of 2 units, such as 'y'",
+        ),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
+        (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
+        (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
+        (
+            lambda: totals("x", eb.UniformClusters(draws=[1])),
+            "which are labelled records; list the entity",
+        ),
+        (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
+        (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
+        (
+            lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]),
+            "its denominator is 0 in this sample",
+        ),
+        (
+            lambda: eb.measure_predicted(PRED, labels("x"), ["b"]),
+            "2 records of sampled clusters have no label",
+        ),
+        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
+        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "b", "a"]), "1 sampled clusters are listed twice"),
+        (lambda: totals("xy", eb.WeightedRecords(["x", "y"], [0.1], absolute=True)), "1 probabilities for 2"),
+        *(
+            (lambda p=p: totals("xy", eb.WeightedRecords(["x", "y"], [0.1, p], True)), "1 do not")
+            for p in (0, np.nan, 1.5)
+        ),
+    ],
+)
 def test_bad_input(call, message):
     with pytest.raises(eb.DataError, match=message):
         call()
@@ -484,12 +501,18 @@ def test_a_sample_without_error_is_no_proof_of_perfection():
         assert (low == high == 1) if exact else (0.3 < low < 0.999 and high == 1)
 
 
-@pytest.mark.parametrize("probability, bad", [
-    (lambda s: s - 2, 1),
-    (lambda s: np.where(s > 2, np.nan, s), 1),
-    (lambda s: s / 0.0, 2),
-    (lambda s: -1.0, 2),
-])  # fmt: skip
+# Units selected by a known function of their size
+
+
+@pytest.mark.parametrize(
+    "probability, bad",
+    [
+        (lambda s: s - 2, 1),
+        (lambda s: np.where(s > 2, np.nan, s), 1),
+        (lambda s: s / 0.0, 2),
+        (lambda s: -1.0, 2),
+    ],
+)
 def test_bad_chances_by_size(probability, bad):
     with (
         np.errstate(divide="ignore"),
@@ -518,7 +541,11 @@ def test_designs_under_which_size_alone_matters():
         np.testing.assert_allclose(design.selection(size, units), chance, rtol=1e-12)
         assert design.without_repeats == without_repeats
         assert design.fixed_size == (not isinstance(design, eb.DistinctEntities))
-    others = (eb.KnownWeights({}), eb.Stratified({}, {}), eb.WeightedRecords([], []))
+    others = (
+        eb.KnownWeights({}),
+        eb.Stratified({}, {}),
+        eb.WeightedRecords([], []),
+    )
     assert not any(isinstance(design, SelectedBySize) for design in others)
 
 
@@ -631,15 +658,18 @@ def test_records_that_cannot_be_drawn_add_nothing():
     np.testing.assert_allclose(design.probability, [9 / 45, 8 / 45])
 
 
-@pytest.mark.parametrize("drawn, chances, message", [
-    ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
-    ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
-    ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
-    ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
-    ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
-    ([1, 4], dict.fromkeys(TRUE, 0.4), r"chances must lie in \[0, 1\]; 1 do not"),
-    ([1, 4], dict.fromkeys(TRUE, 0.0), "2 drawn units have chance 0 under the design"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "drawn, chances, message",
+    [
+        ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
+        ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
+        ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+        ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+        ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
+        ([1, 4], dict.fromkeys(TRUE, 0.4), r"chances must lie in \[0, 1\]; 1 do not"),
+        ([1, 4], dict.fromkeys(TRUE, 0.0), "2 drawn units have chance 0 under the design"),
+    ],
+)
 def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
     with pytest.raises(eb.DataError, match=message):
         totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))

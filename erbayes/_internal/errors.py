@@ -46,8 +46,7 @@ class DataError(ValueError):
     Parameters
     ----------
     what : str
-        The message without remedies. Control characters are escaped, so that no file can send commands to a
-        terminal.
+        The message without remedies. Control characters are escaped: no file can send commands to a terminal.
     *remedies : Remedy
         They end the message. Both are attributes too.
 

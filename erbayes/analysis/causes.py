@@ -196,8 +196,7 @@ def stages(
     Warns
     -----
     Alarm
-        As `erbayes.thresholds`, or if the file has no edge below the threshold, or only the best of each
-        record.
+        As `erbayes.thresholds`, or if the file has no edge below the threshold or only the best per record.
 
     Raises
     ------

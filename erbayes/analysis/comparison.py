@@ -58,17 +58,15 @@ def estimate(
     prediction : memberships, files or tables, finished scan, or Sample
         The cluster of *every* record: a Series or a dict from record to cluster, or a table of two columns
         (pandas, polars, Arrow). If it does not fit in memory, the name of a file or folder of Parquet or CSV,
-        or a table of a database (see `erbayes.large.scan`), which is counted there. A finished
-        scan has its labels, `estimate(scan, design=design)`, and a `Sample` also its design,
-        `estimate(sample)`.
+        or a table of a database (see `erbayes.large.scan`), which is counted there. A finished scan has its
+        labels, `estimate(scan, design=design)`, and a `Sample` also its design, `estimate(sample)`.
     labels : memberships
         The true entity of each labelled record, with *all* records of each sampled entity.
     design : Design
         How the labelled entities were drawn. The usual ones are
 
         - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of their
-          entities were labelled. `drawn` is the entity of each draw, repeats kept; one that was
-          drawn twice counts once.
+          entities were labelled. `drawn` is the entity of each draw, repeats kept, which count once.
         - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
         - `UniformClusters()`: entities were drawn, each with the same chance.
         - `KnownWeights(1 / p)`: entities were drawn with probabilities p.
@@ -94,9 +92,8 @@ def estimate(
     Returns
     -------
     Estimates
-        The metrics, jointly. `found.table()` has estimates, standard errors and intervals,
-        `found["pairwise-recall"].lower` one number, `found.sentence()` words to quote, and `found.plot()`
-        draws them.
+        The metrics, jointly. `found.table()` has estimates and intervals, `found["pairwise-recall"].lower`
+        one number, `found.sentence()` words to quote, and `found.plot()` draws them.
 
     Warns
     -----
@@ -318,17 +315,14 @@ def compare(
         If one is in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, frame
         As in `erbayes.estimate`. A finished scan has labels, blocks, policy and frame already, so that they
-        are left out: `compare(scans, design=design)`. A frame leaves releases of different dates the same
-        records.
+        are left out: `compare(scans, design=design)`. A frame leaves releases the same records.
     missing : Missing
-        As in `erbayes.estimate`. `Missing.COMMON` compares predictions that cover different records on those
-        that they share.
+        As in `erbayes.estimate`. `Missing.COMMON` compares predictions on the records that they share.
     engine : Engine or str, optional
-        A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the
-        estimate that it has there with this seed, but for metrics of the truth alone, such as the number of
-        entities: all have that of the prediction with the least relative standard error. Differences of a
-        size model average the quantiles of its draws and of the closed form. `"advised"` takes one engine for
-        all predictions.
+        A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the estimate
+        that it has there with this seed, but for metrics of the truth alone, such as the number of entities:
+        all have that of the prediction with the least relative standard error. Differences of a size model
+        average the quantiles of its draws and of the closed form. `"advised"` takes one engine for all.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 

@@ -216,8 +216,7 @@ def by_domain(
     links : Links
         `Links.SHARED`: a link counts half for each of its records. `Links.INSIDE`: both records must be in
         the group. `Links.ACROSS`: they must be in different groups, such as two sources, with one result for
-        all groups, of metrics of links. The last two need `prediction` unless predicted clusters were
-        sampled.
+        all groups, of metrics of links. The last two need `prediction`, or sampled predicted clusters.
     fewest : float
         Effective draws below which an estimate has no interval.
     engine : Engine or str, optional

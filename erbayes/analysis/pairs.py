@@ -48,8 +48,7 @@ class _Judged(Pictured):
     """Pairs with answers, drawn uniformly in bands that end at thresholds.
 
     `edges`: all scored edges; `left`, `right` (n,): positions of both records of each labelled pair; `floors`
-    (B,): thresholds at which bands end, from the strictest to the loosest; `same` (n,): 1, 0, or NaN if
-    undecided.
+    (B,): thresholds at which bands end, strictest first; `same` (n,): 1, 0, or NaN if undecided.
     """
 
     picture: ClassVar[str] = "calibration"
@@ -278,8 +277,7 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     Splink and others draw edges to label in this way. A wrong edge that joins two clusters makes as many
     wrong links as there are pairs across them, so that this share may be far above the precision of links.
 
-    Arguments and errors are those of `estimate`, with bands of scores. An edge that is there twice has its
-    higher score.
+    Arguments and errors are those of `estimate`, with bands of scores. A repeated edge has its higher score.
 
     Examples
     --------
@@ -328,8 +326,7 @@ def draw_pairs(
     -------
     DataFrame
         One row per pair, in random order, with columns left, right, band (the threshold at which its band
-        ends), pairs (their number in the band) and same, which is empty. Answers go there: y, n, or ? if
-        undecided.
+        ends), pairs (their number in the band) and same, which is empty. Answers go there: y, n or ?.
 
     Raises
     ------

@@ -2,8 +2,7 @@
 
     forecast(pilot, metrics, {"records": UniformRecords(), "entities": UniformClusters()}).table(0.05)
 
-The width of an interval follows from the estimate, from the variance of one draw, and from the effective
-number of draws.
+The width of an interval follows from estimate, variance of one draw, and effective number of draws.
 
     S² = Σa Σd²/a - (Σd)²
 

@@ -120,8 +120,7 @@ LARGEST = 4000
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.
 
-With fewer an interval would be mostly its pseudo-draws; from ten to thirty it covers .935
-(benchmarks/domains.md).
+Fewer give an interval of pseudo-draws mostly; from ten to thirty it covers .935 (benchmarks/domains.md).
 """
 NO_DRAW = "no labelled record is in this domain"
 

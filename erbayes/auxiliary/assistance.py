@@ -43,8 +43,7 @@ SHOWN = 2.0
 BY_CHANCE = 1e-4
 """Probability that draws differ as much from all by chance, below which an alarm is raised.
 
-It is raised for none of 1,640 sound second clusterings, and for nearly all copies of the labels
-(benchmarks/assisted.md).
+None of 1,640 sound second clusterings raises it, and nearly all copies of labels do (benchmarks/assisted.md).
 """
 
 
@@ -150,8 +149,7 @@ class Control:
     """Metrics with other clusters in place of the truth, as the sample estimates them.
 
     `reasons` (k,): why one has no control, or ""; `metrics`: the others, None if each is 0/0; `known`: the
-    value of each in the population; `error`: effects on errors of `metrics`, if those values are estimated
-    too.
+    value of each in the population; `error`: effects on errors of `metrics`, if those are estimated.
     """
 
     name: str

@@ -137,8 +137,7 @@ class Second:
         Parameters
         ----------
         prediction, labels, blocks, frame
-            As in `erbayes.measure`. Files and tables are refused, because both clusterings are compared in
-            memory.
+            As in `erbayes.measure`. Files and tables are refused, since both are compared in memory.
         by : memberships
             The second clustering, which must cover every record of the prediction (inside the frame). Its
             other records are left out.

@@ -195,10 +195,7 @@ def share_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: IntAr
     """
     n, first, second = len(position), len(careful.units), len(cheap.units)
     p, q = (_make_round(one, n).p for one in (careful, cheap))
-    rounds = [
-        Round(n, np.concatenate([p, q, q])),
-        Round(len(cheap) - n, np.concatenate([0 * p, 0 * q, q])),
-    ]
+    rounds = [Round(n, np.concatenate([p, q, q])), Round(len(cheap) - n, np.concatenate([0 * p, 0 * q, q]))]
     order = cheap.expansion.order
     sets = [careful.expansion.order, first + order[position], first + second + order]
     both, number = np.unique(pairs, axis=0, return_counts=True)

@@ -169,8 +169,7 @@ def prior(
     """Draw metrics from the prior predictive distribution, given the sizes of predicted clusters.
 
     Precision is that of mates from the prior in the known clusters, and sizes and retention are drawn to
-    agree with it. If the interval excludes what you think possible, or includes what you know to be wrong,
-    change the priors.
+    agree with it. Change the priors if the interval excludes what is possible or includes what is wrong.
 
     Parameters
     ----------

@@ -28,8 +28,7 @@ def line(name: str, level: Prior, slope: Any, amplitude: float | None = None) ->
     slope : tensor
         Change per doubling of size, such as ``variable(StudentTPrior(0.0, 0.2), "my_slope")``.
     amplitude : float, optional
-        Prior scale of a smooth function that is added, above 0. Its weights are the variable
-        "<name>_tilt_weights".
+        Prior scale of a smooth function that is added, above 0, with weights "<name>_tilt_weights".
 
     Returns
     -------

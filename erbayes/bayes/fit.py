@@ -275,8 +275,7 @@ def describe_weights(names: Sequence[str], weights: FloatArray) -> tuple[Sentenc
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, rng: Seed = None) -> Fit:
     """Fit a size model by importance sampling.
 
-    The first fit takes some seconds, further ones about one. NumPy computes them, or Numba in a block of many
-    fits (see `compiled`).
+    The first fit takes some seconds, further ones about one. NumPy computes them, or Numba (see `compiled`).
 
     Parameters
     ----------

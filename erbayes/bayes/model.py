@@ -81,8 +81,7 @@ class SizeModel:
     retention : ModelPart
         Links that an entity keeps: `Retention`, or a part of your own (`contract.RETURNED`).
     mates : ModelPart
-        Mates in predicted clusters that are of one entity: `Mates`, or a part of your own. Precision depends
-        on this part alone.
+        Mates in predicted clusters that are of one entity: `Mates`, or your own. It alone decides precision.
 
     Raises
     ------
@@ -154,8 +153,7 @@ class JoinedDraws:
     """Joint posterior draws of parts, (chain, draw, ...).
 
     `common` and `b3` are the links and the sum of B-cubed precisions of records that are right, by the mates,
-    (chain, draw). `agreeing` is the mean agreement of these links with those of sizes and retention, from 0
-    to 1.
+    (chain, draw). `agreeing` is the mean agreement of these links with those of sizes and retention.
     """
 
     by_size: dict[str, FloatArray]

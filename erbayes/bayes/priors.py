@@ -257,8 +257,7 @@ class PredictionInformed:
     amplitude : float
         Prior scale of g, a Gaussian process with a length scale of 2.5 doublings. Above 0.
     larger_share, larger_factor, larger_spread : Prior
-        Of further entities, the logit of the share, the log of the factor, and the log of the standard
-        deviation of log sizes.
+        Of further entities, the logit of the share and the logs of the factor and of the sd of log sizes.
     single : Prior
         The step c.
 

@@ -120,11 +120,7 @@ def read_as_capped(
 
 
 def _draw_entities_above(
-    heap: Heap,
-    known: KnownTotals,
-    evidence: Evidence,
-    population: Populations,
-    rng: np.random.Generator,
+    heap: Heap, known: KnownTotals, evidence: Evidence, population: Populations, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return sizes above a cap, (S,), their numbers in sets of entities, (SIMULATED, S), and weights of sets.
 

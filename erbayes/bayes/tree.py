@@ -156,8 +156,7 @@ class FittedTree(FittedTotals):
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
         It has the entity's `factors`, that of the size once per draw, and the mates of its records. The
-        density of the number of common links stays, so that leave-one-out is inexact for a very large entity
-        with many of these.
+        density of the number of common links stays, so that leave-one-out is inexact for a very large entity.
         """
         log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
@@ -224,8 +223,7 @@ class FittedTree(FittedTotals):
 
         Groups prior_predictive, from this number of draws, and posterior_predictive, from those of the fit,
         have the variables of observed_data: sizes of the distinct entities of a sample by this design, and
-        others given the sampled sizes. Group log_likelihood has each variable separately, and prior has the
-        parameters.
+        others given the sampled sizes. Group log_likelihood has each variable, prior the parameters.
         """
         rng, data = generator(rng), self.evidence.data
         prior = [draw_from_prior(part, data, draws, rng) for part in self.model.tied.values()]

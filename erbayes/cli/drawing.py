@@ -305,11 +305,7 @@ def draw_command(
 
 
 def _draw_tasks(
-    inputs: PredictionOptions,
-    planned: Planned,
-    shown: Shown,
-    plan: plans.Plan,
-    older: folders.Folder | None,
+    inputs: PredictionOptions, planned: Planned, shown: Shown, plan: plans.Plan, older: folders.Folder | None
 ) -> tuple[eb.labels.RecordDraws, pd.DataFrame, str]:
     """Return the draws of a plan, in all with those of an older folder, their tasks, and what was read."""
     values = planned.values_of_records()

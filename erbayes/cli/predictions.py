@@ -1,5 +1,4 @@
-"""Options of predictions and designs, and their reading: memberships, links, databases, and how labelled
-units were drawn."""
+"""Options of predictions and designs, and their reading: memberships, links, databases, designs."""
 
 from __future__ import annotations
 

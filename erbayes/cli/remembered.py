@@ -26,8 +26,7 @@ class File(Path):
     """A path with what is said of the columns of its table.
 
     `said`: names of columns in the order that its kind of table has; `threshold`: the least score of a link;
-    `hints`: names of columns of another table of the same matcher; `options`: those with which a folder was
-    drawn from this file.
+    `hints`: names of columns of another table of the same matcher; `options`: those of a folder's draw.
     """
 
     said: tuple[str, ...] = ()

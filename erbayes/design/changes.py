@@ -338,8 +338,7 @@ def _lend(
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return classes of draws, (n,), with their strata, (G,), and odds, (r,), some above 0 in each class.
 
-    A class with odds of 0 alone goes to the nearest class of its stratum. In a stratum of such classes only,
-    all odds become 1.
+    A class with odds of 0 alone goes to the nearest of its stratum. If all are such, their odds become 1.
     """
     lends = np.bincount(code[resolved], delta, len(stratum)) > 0
     some = np.bincount(stratum, lends)[stratum] > 0

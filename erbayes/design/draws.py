@@ -79,8 +79,7 @@ class DrawnUnits:
 
     - `unit`, `weight` (k,): position of the unit, and how many units it represents.
     - `d` (k,), `A` (k, g), `G` (g, g): covariance of totals, Z' diag(d) Z + (A'Z)' G (A'Z), to which
-      `overlap` and `by_share` add. `A` of many samples has their blocks along its diagonal, and `G` may be
-      one for all.
+      `overlap` and `by_share` add. `A` of many samples has their blocks along its diagonal; `G` may be one.
     - `unseen` (k,): share of units like that of the row which no draw has seen, 1 - π or θ. `repeated` (k,):
       how many draws a unit like it had, over its chance to be seen, so that a set of units is missed with
       probability e^-Σrπ. `third` (k,): third moment of the row's multiplier.

@@ -338,8 +338,7 @@ class Pooled(Brief):
     Parameters
     ----------
     parts : sequence of designs
-        Designs of draws with known chances: `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each
-        with its `draws`.
+        Designs with known chances and `draws`: `UniformRecords`, `ByPredictedSize` or `KnownSelection`.
     repeats : bool
         True if each draw counts, with weight 1/Σ_t n_t p_c^(t) (see `UniformRecords`).
 

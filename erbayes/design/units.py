@@ -41,8 +41,7 @@ class UniformClusters(Brief):
         Number of units in the population, if they were drawn without replacement. A sample of all units, a
         census, then has standard error 0.
     draws : sequence of unit ids, optional
-        The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
-        unit is one draw.
+        The unit of each draw, with repeats, if drawn with replacement. By default each labelled unit, once.
 
     Raises
     ------

@@ -214,8 +214,7 @@ def naive(units: Units, metrics: MetricLike = DEFAULT_METRICS) -> pd.Series:
     """Compute metrics on the labelled records alone, as a Series by their names: a warning, no estimate.
 
     Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
-    and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
-    honest.
+    and R_naive of Binette et al. (2022) for any metric. There is no honest standard error.
 
     Raises
     ------

@@ -116,9 +116,14 @@ class Fitted:
         return self._settle(self.totals.apply(self.metrics, order=1))
 
     def _settle(self, fit: Estimates) -> Estimates:
-        """Return estimates with the ends that labels settle, all arrays protected."""
+        """Return estimates with the ends that labels settle, all arrays protected from whoever asks again."""
         unseen = replace(fit.unseen, certain=self.sample.certain(self.metrics), third=self.third)
-        return _protect(replace(fit, unseen=unseen))
+        fit = replace(fit, unseen=unseen)
+        for part in (fit, fit.unseen, fit.moves):
+            for field in fields(part):
+                if isinstance(value := getattr(part, field.name), np.ndarray):
+                    value.flags.writeable = False
+        return fit
 
     @cached_property
     def third(self) -> FloatArray:
@@ -180,15 +185,6 @@ class Fitted:
         """Changes √scale (g_(s) - g) of the metrics without each draw, (n, metrics)."""
         replicates, scale = self.left_out
         return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
-
-
-def _protect(fit: Estimates) -> Estimates:
-    """Return estimates whose arrays cannot be written, since whoever asks for them again gets the same."""
-    for part in (fit, fit.unseen, fit.moves):
-        for field in fields(part):
-            if isinstance(value := getattr(part, field.name), np.ndarray):
-                value.flags.writeable = False
-    return fit
 
 
 def fit_sample(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Fitted:

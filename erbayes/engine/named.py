@@ -404,7 +404,10 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
     if isinstance(result, NotIdentified):
         return [], {m.name: str(result) for m in metrics}
     if isinstance(result, pd.Series):
-        result = _drop_errors(result)
+        k, values, names = len(result), result.to_numpy(dtype=float), tuple(result.index)
+        cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
+        undefined, df = tuple(EMPTY if np.isnan(x) else "" for x in values), np.full(k, np.inf)
+        result = Estimates(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
     if isinstance(result, Estimates):
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
@@ -422,15 +425,6 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
         except NotIdentified as why:
             lacking[metric.name] = str(why)
     return parts, {name: why for name, why in lacking.items() if why}
-
-
-def _drop_errors(estimates: pd.Series) -> Estimates:
-    """Return estimates as a result without standard errors."""
-    k, values = len(estimates), estimates.to_numpy(dtype=float)
-    cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
-    undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
-    names, df = tuple(estimates.index), np.full(k, np.inf)
-    return Estimates(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
 
 
 def _list_rows(part: Estimates, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:

@@ -42,8 +42,7 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     ----------
     drawn : RecordDraws
     looser : memberships
-        A clustering with larger clusters than the prediction, such as the same matcher's at a lower
-        threshold.
+        A clustering with larger clusters than the prediction, such as one at a lower threshold.
 
     Returns
     -------

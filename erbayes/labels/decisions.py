@@ -176,8 +176,7 @@ def mislabel(
 def impute(given: Decisions, rates: Mapping[Any, float], rng: np.random.Generator) -> pd.Series:
     """Draw true labels, record -> entity, that may be behind labels with errors of these rates.
 
-    Each step has random numbers of its own, which do not depend on rates, so that imputations at other rates
-    differ by these alone.
+    Each step has random numbers of its own, so that imputations at other rates differ by these alone.
     """
     r, u, v, w = (float(rates.get(name, 0.0)) for name in RATES)
     added, of_kind, strikes, keeps, missed = rng.spawn(5)

@@ -76,8 +76,7 @@ def tasks(
     -------
     DataFrame
         One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster,
-        candidate or control), why (if candidates have it), the attributes, same and cannot_tell. The last two
-        are blank.
+        candidate or control), why (if candidates have it), the attributes, and blank same and cannot_tell.
 
     Examples
     --------

@@ -61,8 +61,7 @@ class DuckDB:
     Parameters
     ----------
     memory_limit : str, optional
-        Memory for a scan, such as "4GB". Data that do not fit go to a temporary folder. By default DuckDB
-        takes 80 % of memory.
+        Memory for a scan, such as "4GB". Other data go to a temporary folder. By default 80 % of memory.
     threads : int, optional
         The number of threads, at most 1,024; by default one per processor.
     folder : str or Path, optional

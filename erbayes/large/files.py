@@ -20,14 +20,7 @@ from pyarrow import parquet
 from .._internal.errors import DataError, head
 from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
 from ..units.clustering import Memberships
-from .database import (
-    Database,
-    RunSQL,
-    RunSQLTable,
-    legible,
-    opened_relation,
-    opened_spark,
-)
+from .database import Database, RunSQL, RunSQLTable, legible, opened_relation, opened_spark
 from .duckdb import (
     DatabaseTable,
     DatasetTable,
@@ -218,14 +211,6 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
     return names, [], set()
 
 
-def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
-    """Return the `names` of a text file's columns if the others have them too, else none."""
-    # blank names, and those that differ in case only, are left to DuckDB, which changes them
-    different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
-    equal = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
-    return names if equal else []
-
-
 class FilesTable(DuckTable):
     """Opened files, as a table of DuckDB."""
 
@@ -248,7 +233,14 @@ class FilesTable(DuckTable):
         anywhere = _list_partitions(files)
         if files[0].is_file():
             names, self.first, unnamed = _read_header(kind, files[0])
-            stated = _read_common_names(kind, names, files[1:])
+            # blank names, and those that differ in case only, are left to DuckDB, which changes them
+            different = len({name.lower() for name in names}) == len(names) and all(map(str.strip, names))
+            same = (
+                kind not in PARQUET
+                and different
+                and all(_read_header(kind, x)[0] == names for x in files[1:])
+            )
+            stated = names if same else []
         self.table = _write_reader(kind, self.paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files

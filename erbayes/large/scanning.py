@@ -64,8 +64,7 @@ class Place:
 class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
-    `rows`: records of the prediction; `columns`: names of the columns of record and cluster ids; `place`:
-    where it lies.
+    `rows`: records of the prediction; `columns`: those of record and cluster ids; `place`: where it lies.
     """
 
     rows: int = 0
@@ -123,8 +122,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
         As in `erbayes.measure`.
     frame : record ids, an older prediction, path, `Files`, `DatabaseTable` or dataset, optional
         As in `erbayes.measure`. The ids of a file, a table or a dataset are in its column `columns.record`,
-        or else in that which has labelled records. A source with a database of its own takes none: scan a
-        view of its records.
+        or else in that which has labelled records. A source with its own database takes none: scan a view.
     groups : str or GroupSource, optional
         Column with the group of each record, for `erbayes.by_domain(sample, groups)`, in the source (the
         first of several) or in a second table. Totals of groups are then known. If records have no group,

@@ -166,7 +166,12 @@ class Estimates(Pictured):
         flat, k = values.reshape(-1, len(names)), len(names)
         by_default: dict[str, Any] = {"mean": np.asarray(flat.mean(axis=0)), "df": np.full(k, np.inf)}
         by_default |= {"cov": np.cov(flat, rowvar=False).reshape(k, k), "kind": EqualTailed()}
-        by_default["undefined"] = _find_undefined(flat)
+        why = f"of {len(flat)} draws, since its denominator is 0 there: label more"
+        # in no draw as in the sample itself, such as a prediction without a link, which no label changes
+        by_default["undefined"] = tuple(
+            EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else ""
+            for n in np.isnan(flat).sum(axis=0).tolist()
+        )
         return cls(names=names, values=values, support=support, **by_default | given)
 
     def __sub__(self, other: object) -> Never:
@@ -207,7 +212,8 @@ class Estimates(Pictured):
     @property
     def sd(self) -> FloatArray:
         """Return standard errors, or those of draws, (..., k), at most half of certain ends (Popoviciu)."""
-        return _cut_errors(self.uncut_sd, self.uncut, self.unseen)
+        half, size = np.ptp(self.unseen.certain, axis=-1) / 2, np.maximum(np.abs(self.uncut), 1)
+        return np.asarray(np.minimum(self.uncut_sd, np.where(half <= ROUNDING * size, 0.0, half)))
 
     @property
     def uncut_sd(self) -> FloatArray:
@@ -221,7 +227,12 @@ class Estimates(Pictured):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
-        return _find_reasons(self)
+        below = np.moveaxis(_find_variances(self) < 0, -1, 0)
+        own = [why or (NEGATIVE if b.any() else "") for why, b in zip(self.undefined, below, strict=True)]
+        if self.other is not None:
+            taken = zip(self.weight, own, self.other.reasons, strict=True)
+            own = [mine if weight else theirs for weight, mine, theirs in taken]
+        return tuple(own)
 
     @property
     def census(self) -> bool:
@@ -343,37 +354,11 @@ def describe_reasons(result: Estimates) -> str:
     return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
 
 
-def _find_undefined(flat: FloatArray) -> tuple[str, ...]:
-    """Return why a component has no mean of draws, (draws, k), or "" if it has one."""
-    why = f"of {len(flat)} draws, since its denominator is 0 there: label more"
-    # in no draw as in the sample itself, such as a prediction without a link, which no label changes
-    return tuple(
-        EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else ""
-        for n in np.isnan(flat).sum(axis=0).tolist()
-    )
-
-
 def _find_variances(fit: Estimates) -> FloatArray:
     """Return variances, (..., k), with 0 for those that are rounding."""
     variance = np.diagonal(fit.cov, axis1=-2, axis2=-1)
     # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
     return np.where(np.abs(variance) <= 1e-24 * np.maximum(fit.mean**2, 1), 0.0, variance)
-
-
-def _cut_errors(sd: FloatArray, x: FloatArray, unseen: Unseen) -> FloatArray:
-    """Return standard errors of estimates x, (..., k), at most half of the distance of certain ends."""
-    half = np.ptp(unseen.certain, axis=-1) / 2
-    return np.asarray(np.minimum(sd, np.where(half <= ROUNDING * np.maximum(np.abs(x), 1), 0.0, half)))
-
-
-def _find_reasons(fit: Estimates) -> tuple[str, ...]:
-    """Return why a component has no estimate or no standard error, (k,)."""
-    below = np.moveaxis(_find_variances(fit) < 0, -1, 0)
-    own = [why or (NEGATIVE if b.any() else "") for why, b in zip(fit.undefined, below, strict=True)]
-    if fit.other is not None:
-        taken = zip(fit.weight, own, fit.other.reasons, strict=True)
-        own = [mine if weight else theirs for weight, mine, theirs in taken]
-    return tuple(own)
 
 
 def _draw_as(fit: Estimates, number: int, rng: np.random.Generator, kind: Distribution) -> Estimates:

@@ -67,8 +67,7 @@ def interval(result: Estimates, level: float, kind: Kind) -> FloatArray:
 def shift_ends(result: Estimates, level: float, kind: Kind) -> FloatArray:
     """Return intervals, (..., k, 2), with ends that `Unseen.between` and `Unseen.skew` move outward.
 
-    An interval begins where that of the least estimate of the range begins, and ends where that of the
-    largest ends.
+    An interval begins where that of the least estimate of the range does, and ends where the largest's does.
     """
     between, skew = result.unseen.between, result.unseen.skew
     if not (between.any() or skew.any()):

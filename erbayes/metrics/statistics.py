@@ -63,8 +63,7 @@ class Statistic:
     conditions on features, that rows need; `signed`: true if the statistic is 0 or more wherever its terms
     are; `metric`: the metric of `erbayes.metrics` that it is, if it is one.
 
-    One form is computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
-    totals, where None is 1.
+    One form needs not all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio; None is 1.
     """
 
     name: str

@@ -54,8 +54,7 @@ class Totals(Nearest):
     `moment`, `missing` (..., k, k): Σ z z' of the contributions z of draws, and Σ (1 - π) z z'/r, with r as
     in `Variance.repeated`; `df_per_draw`: degrees of freedom; `unseen` (..., k): what is estimated to be in
     no sampled unit; `absolute`: false if totals are known up to a common factor; `pseudo_units` (4, k): their
-    columns (see `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED`
-    (see `Unseen`).
+    columns (see `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED` (see `Unseen`).
     """
 
     names: tuple[str, ...]

@@ -233,8 +233,7 @@ class Moves:
     how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
     x; `parts` (k, 2, 3): how far the unreached share can move x down and up; `at_most` (k,): 1 where that
     share is only a bound, so that less may be out of reach, else 0. A component that is no such sum is NaN
-    throughout. One that is a known total T over such a sum, as a mean size is, has T in `over` (k,), which is
-    NaN for the others.
+    throughout. One that is a known total T over a sum, as a mean size, has T in `over` (k,), others NaN.
     """
 
     sums: FloatArray = by_component(-2)

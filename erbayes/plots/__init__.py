@@ -1,8 +1,7 @@
 """Pictures of results. Each function takes a result, and `ax` in place of a new figure, and returns Axes.
 
 Pictures need matplotlib (the extra `plots`), which is loaded when the first one is drawn. Everything is
-black, white and grey, and series differ in shape as well. The gallery of the guide has each of them, with
-the code that draws it.
+black, white and grey, and series differ in shape as well. The gallery of the guide has each, with its code.
 """
 
 from .explored import explore

@@ -1,8 +1,7 @@
 """Pictures to explore: the rows of a table with their values under the pointer, in HTML.
 
 A picture is a Figure of plotly (the extra `explore`), which notebooks show. What it loads comes with plotly,
-so that `write_html` makes a file that needs no network. Texts of the data are escaped, since plotly reads
-tags in them.
+so that `write_html` makes a file that needs no network. Texts are escaped, since plotly reads tags.
 """
 
 from __future__ import annotations

@@ -136,8 +136,7 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
 
-    Thin lines cover the middle 95 % of the estimates, thick ones the middle half; markers are medians.
-    Failures are left out.
+    Thin lines cover the middle 95 % of estimates without failures, thick ones half; markers are medians.
     """
     runs = study.runs[study.runs["metric"] == metric]
     if runs.empty:

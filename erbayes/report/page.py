@@ -95,8 +95,7 @@ def report(
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
         message. Alarms and warnings of engines are shown with those of the sample; warnings without a grade
-        count as faults. If a result has a fit that explains itself, as that of the size model has, the
-        explanation is a section.
+        count as faults. If a result explains itself, as the size model's does, that is a section.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional

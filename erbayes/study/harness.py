@@ -115,8 +115,7 @@ def draw_samples(
     Parameters
     ----------
     plan : plan by predicted size, UniformEntities or BatchPlan
-        `Records()` and other plans with chances by predicted size draw records with replacement, and take the
-        entity of each.
+        `Records()` and other plans by predicted size draw records with replacement, and take their entities.
     units : Units
         All units of the population.
 

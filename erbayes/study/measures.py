@@ -60,8 +60,7 @@ class Measured(Tabled):
     def rounded(self, measures: Sequence[str] = PRINTED, *, errors: bool = False) -> pd.DataFrame:
         """Return measures as text, with the digits that their Monte Carlo errors warrant.
 
-        With `errors`, these are in parentheses, in units of the last digit: 0.030(2) is .0304 with an error
-        of .0021.
+        With `errors`, these are in parentheses, in units of the last digit: 0.030(2) has an error of .002.
         """
         table = self.table()
         if unknown := [name for name in measures if f"{name}_mcse" not in table]:
@@ -140,8 +139,7 @@ class Study(Measured, Pictured):
         They are bias; rmse; se_ratio, the mean standard error over the standard deviation of errors;
         coverage, with limits of 95 %; missed_below and missed_above, shares of intervals below the truth and
         above it; width; interval_score; and wis, the weighted interval score, if there are several levels.
-        `bias_mcse` is the Monte Carlo error of bias, and so on. Seconds, of one sample, are medians, which
-        leave out compilation.
+        `bias_mcse` is the Monte Carlo error of bias, and so on. Seconds are medians, without compilation.
         """
         x = self._measure()
         values, influence = _linearise(x)

@@ -244,8 +244,7 @@ class Clustering:
         ----------
         pairs : DataFrame or Arrow table, MultiIndex of recordlinkage, array of dedupe
             One row per pair, with two columns of record ids, such as unique_id_l and unique_id_r, as matchers
-            write them. The two records may be the same. If ids are unique inside their source alone, records
-            are called like "a-__-5".
+            write them. The two records may be the same. If ids are unique per source, ids become "a-__-5".
         score : str, optional
             The column of scores. By default it is found, and without one every pair is a link.
         threshold : float, optional

@@ -2,8 +2,7 @@
 
 What somebody has said comes first, then names that another file uses for records, then values, then names of
 matchers. Roles are record, cluster, source, end of a link, score, answer, row number and attribute. A column
-that has none of them, and could change the answer, is asked about; if two readings give the same clusters,
-nothing is.
+that has none of them is asked about, unless two readings give the same clusters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Features of entities and of predicted clusters: aggregates of the attributes of their records.
 
-Both have the same features, so that a statistic of the true entities can be compared with the same statistic
-of predicted clusters.
+Both have the same features, so that statistics of true entities and predicted clusters can be compared.
 """
 
 from __future__ import annotations

@@ -240,14 +240,12 @@ def measure_predicted(
     sampled : sequence of cluster ids
         The sampled predicted clusters, each once.
     whole_entities : bool
-        False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
-        not.
+        False if labels end at the border of the sampled clusters. Precision alone is then identified.
 
     Raises
     ------
     DataError
-        Unknown or repeated cluster ids, records of a sampled cluster without a label, or labelled records
-        outside the frame.
+        Unknown or repeated cluster ids, unlabelled records of a sampled cluster, or labels outside the frame.
 
     Examples
     --------

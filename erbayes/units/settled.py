@@ -278,8 +278,7 @@ class Looks:
     Parameters
     ----------
     continued : int
-        Of these clusters, those whose main entity has further records in other clusters, at least a fifth of
-        the size of the heap.
+        Of these, those whose main entity has further records elsewhere, at least a fifth of the heap's size.
     of : int
         Clusters that were looked at, drawn at random from those of the heap.
 
@@ -323,8 +322,7 @@ def find_heap(known: KnownTotals) -> Heap | None:
 
     With b clusters per size in [.6c, .9c), a per size in (1.1c, 1.5c] and n of size c, c is a heap if n > 2b,
     a < b/4 + .02 and (n - b)/√(b + 1) > 5. A cap fills one size, which clusters around would hide. No
-    distribution of sizes is fitted, since a power law that is fitted to the smaller sizes finds heaps in
-    log-normal ones.
+    distribution of sizes is fitted, since a power law of smaller sizes finds heaps in log-normal ones.
 
     Examples
     --------

@@ -2,8 +2,7 @@
 
 A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
 an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
-or a predicted cluster) is a set of pieces, and a column is a sum over its pieces, so that the same metrics
-serve all designs.
+or a predicted cluster) is a set of pieces, and a column a sum over them, so that metrics serve all designs.
 """
 
 from __future__ import annotations
