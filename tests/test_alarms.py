@@ -43,8 +43,7 @@ def test_a_sentence_is_a_str_with_a_grade_that_copies_keep():
         assert again == sentence and again.grade is Grade.FAULT and again.remedies == sentence.remedies
     moved = sentence.about("kind B: ")
     assert moved == f"kind B: {sentence}" and moved.grade is Grade.FAULT
-    assert moved.remedies == sentence.remedies
-    assert grade_of("a text of a user") is Grade.CAUTION
+    assert moved.remedies == sentence.remedies and grade_of("a text of a user") is Grade.CAUTION
 
 
 def test_a_warning_has_the_grade_of_its_sentence():
@@ -126,14 +125,11 @@ def test_a_giant_that_chance_would_not_have_missed_is_out_of_balance(giant, off)
     assert [a.grade for a in alarms] == [Grade.FAULT] * off
 
 
-@pytest.mark.parametrize(
-    ("design", "off"),
-    [
-        (eb.UniformClusters(), False),
-        (eb.design.ByPredictedSize(eb.columns.RECORDS), False),
-        (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), True),
-    ],
-)
+@pytest.mark.parametrize(("design", "off"), [
+    (eb.UniformClusters(), False),
+    (eb.design.ByPredictedSize(eb.columns.RECORDS), False),
+    (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), True),
+])  # fmt: skip
 def test_chance_misses_a_giant_as_the_design_draws(design, off):
     """A giant of 200 is one cluster of 1,001, a tenth of the records, and .95 of the links."""
     prediction = {r: r // 2 for r in range(2000)} | {10**6 + i: 10**6 for i in range(200)}
@@ -240,10 +236,9 @@ SIZES = {1: 6, 2: 3, 3: 2, 5: 1}
 KNOWN = KnownTotals(np.array(list(SIZES), dtype=float), np.array(list(SIZES.values()), dtype=float))
 
 
-@pytest.mark.parametrize(
-    ("chance", "weigh"),
-    [(RECORDS, lambda s: s), (PREDICTED_CLUSTERS, lambda s: 1), (PREDICTED_LINKS, lambda s: s * (s - 1) / 2)],
-)
+@pytest.mark.parametrize("chance, weigh", [
+    (RECORDS, lambda s: s), (PREDICTED_CLUSTERS, lambda s: 1), (PREDICTED_LINKS, lambda s: s * (s - 1) / 2),
+])  # fmt: skip
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_links_that_no_draw_is_expected_to_reach(chance, weigh, n):
     """Every sequence of n draws of clusters, one by one, with its chance."""

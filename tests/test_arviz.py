@@ -12,6 +12,7 @@ import pandas as pd
 import pymc as pm
 import pytest
 import xarray as xr
+from checks import raises
 from matplotlib.figure import Figure
 from own_families import BodyAndTail
 from pytensor.compile.mode import Mode
@@ -57,9 +58,6 @@ def closed():
     with plt.rc_context({"figure.max_open_warning": 0}):
         yield
     plt.close("all")
-
-
-# The tree
 
 
 def test_groups_have_the_conventions_of_arviz(fit):
@@ -111,8 +109,7 @@ def test_convergence_of_each_part(fit):
         names = CompiledPart.of(fit.model.tied[place], fit.evidence.data).program.names
         assert row.worst == names[int(np.argmax(r_hat))]
         ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
-        assert row.effective == pytest.approx(min(ess), rel=1e-6)
-        assert row.khat == fit.parts[place].khat
+        assert row.effective == pytest.approx(min(ess), rel=1e-6) and row.khat == fit.parts[place].khat
 
 
 def test_quantities_of_the_tree_follow_from_its_parameters(fit):
@@ -124,8 +121,6 @@ def test_quantities_of_the_tree_follow_from_its_parameters(fit):
     np.testing.assert_allclose(found[..., 1:], intact[..., 1:], rtol=1e-6)
     assert {v.name for v in fit.pymc.free_RVs} <= set(posterior.data_vars)
 
-
-# Every plot and statistic that the docs name
 
 V = ["break_level", "share_level", "size_slope"]
 OF_SEVERAL = ["size", "share"]
@@ -177,8 +172,7 @@ def test_arviz_on_leave_one_out(fit):
     again = bayes.fast(fit.sample, draws=400, rng=rng(2))
     compared = az.compare({"one seed": fit.tree, "another": again.tree}, round_to="none")
     # over seeds, elpd has a Monte Carlo error of .8 with 400 draws
-    assert compared["elpd"].max() - compared["elpd"].min() < 3
-    assert az.plot_compare(compared) is not None
+    assert compared["elpd"].max() - compared["elpd"].min() < 3 and az.plot_compare(compared) is not None
 
 
 def test_docs_name_what_is_tested_here():
@@ -186,9 +180,6 @@ def test_docs_name_what_is_tested_here():
     named = set(re.findall(r"\baz\.([a-z_]+)", page))
     tested = {*OF_CHAINS, *OF_PREDICTIONS, "plot_khat", "compare", "plot_compare", "from_netcdf"}
     assert len(named) > 30 and named == tested
-
-
-# Sensitivity to priors
 
 
 def test_log_prior_of_each_part(fit):
@@ -251,9 +242,6 @@ def test_priors_of_the_example_and_its_sample():
     assert fit.table(metrics=R).prior_shift.item() < 0.15
 
 
-# Likelihood and predictions
-
-
 def mates_of(fit, q, i):
     """Log-likelihood of the mates of entity i, by its records in predicted clusters of two or more."""
     units, total = fit.sample.units, 0.0
@@ -314,11 +302,7 @@ def test_which_entity_shows_what():
     by_size = {k: ones for k in ("entities", "intact", "share_mean", "share_precision")}
     found = factors(evidence.entities, evidence.data, by_size)
     shown = {name: sorted(units.ids[f.entity]) for name, f in found.items()}
-    assert shown == {
-        "size": ["v", "x", "y", "z"],
-        "broken": ["v", "x", "y"],
-        "share": ["x"],
-    }
+    assert shown == {"size": ["v", "x", "y", "z"], "broken": ["v", "x", "y"], "share": ["x"]}
     np.testing.assert_allclose(found["size"].log_density(), -np.log(J))
     np.testing.assert_allclose(found["broken"].log_density(), np.log(0.5))
 
@@ -431,9 +415,6 @@ def test_pictures_of_predictions(checks, fit):
     np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
 
 
-# PyMC
-
-
 def test_predictions_of_a_seed(fit):
     one, other = (fit.predictive(draws=20, rng=3)["posterior_predictive"] for _ in range(2))
     np.testing.assert_array_equal(one["size"], other["size"])
@@ -461,8 +442,7 @@ def test_do(fit):
     )
     assert kept.min() > 1 - 1e-6 and usual.min() < 0.9
     assert {v.name for v in fit.pymc.free_RVs} - {v.name for v in whole.free_RVs} == {"break_level"}
-    with pytest.raises(KeyError, match="records"):
-        pm.do(fit.pymc, {"records": 1.0})
+    raises(KeyError, "records", pm.do, fit.pymc, {"records": 1.0})
 
 
 def log_densities(model, point):
@@ -556,9 +536,6 @@ def test_pymc_samples_what_a_fit_has(fit):
         assert np.abs(np.subtract(*ends)).max() < 0.2 * own.std()
 
 
-# Kept
-
-
 def test_a_fit_is_pickled(fit):
     fit.tree, fit.pymc  # noqa: B018, what is derived is not kept
     again = pickle.loads(pickle.dumps(fit))
@@ -573,9 +550,6 @@ def test_a_tree_is_written_and_read(fit, tmp_path):
     for name, group in fit.tree.children.items():
         xr.testing.assert_identical(read[name].to_dataset(), group.to_dataset())
     assert az.loo(read).elpd == az.loo(fit.tree).elpd
-
-
-# Columns of one's own
 
 
 def test_a_column_of_ones_own(fit, monkeypatch):
@@ -606,5 +580,4 @@ def test_a_fit_answers_as_other_results_do(fit):
     np.testing.assert_allclose(fit.interval(0.9), fit.table(0.9)[["lower", "upper"]])
     for ax in (fit.plot(), plots.draw_forest({"model": fit})):
         np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), table["estimate"])
-    with pytest.raises(eb.DataError, match=re.escape("az.summary(fit.tree)")):
-        az.summary(fit)
+    raises(eb.DataError, re.escape("az.summary(fit.tree)"), az.summary, fit)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from matplotlib.figure import Figure
 
 import erbayes as eb
@@ -33,14 +34,10 @@ def test_names_objects_one_or_several():
 
 @pytest.mark.parametrize("metric", [*m.ALL, *m.definitions.OTHERS], ids=lambda metric: metric.name)
 def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
-    assert getattr(m, metric.name.replace("-", "_")) is metric
-    assert resolve_metrics(metric.name) == (metric,)
+    assert getattr(m, metric.name.replace("-", "_")) is metric and resolve_metrics(metric.name) == (metric,)
 
 
-@pytest.mark.parametrize(
-    "name, same",
-    [("pairwise-f2", m.pairwise_f(2)), ("cluster-f0.5", m.cluster_f(0.5))],
-)  # fmt: skip
+@pytest.mark.parametrize("name, same", [("pairwise-f2", m.pairwise_f(2)), ("cluster-f0.5", m.cluster_f(0.5))])
 def test_names_with_a_parameter(name, same):
     (found,) = resolve_metrics(name)
     assert found.name == name == same.name
@@ -59,35 +56,30 @@ def test_short_names_are_what_people_mean(short, full):
     assert eb.estimate(PREDICTION, LABELS, DESIGN, short).names == tuple(full)
     sample = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
     found = labelling.check(sample, {short: 0.5})
-    assert [metric.name for metric in found.metrics] == full
-    assert list(found.minimum) == [0.5] * len(full)
+    assert [metric.name for metric in found.metrics] == full and list(found.minimum) == [0.5] * len(full)
     with pytest.raises(eb.DataError, match=f"1 metrics have two minima, such as '{full[-1]}'"):
         labelling.check(sample, {short: 0.5, full[-1]: 0.6})
 
 
-@pytest.mark.parametrize(
-    "asked, message",
-    [
-        ([], "no metric is asked for"),
-        ("recal", "no metric 'recal': did you mean 'recall'"),
-        ("f", "no metric 'f': did you mean 'f1'"),
-        ("clusterrecall", "did you mean 'cluster-recall' or"),
-        ("distance", "did you mean 'basic-merge-distance'"),
-        ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
-        ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
-        ("P-block", "did you mean 'P_block' or"),
-        (["rand", "xyz"], r"no metric 'xyz'; see all: erbayes.metrics.ALL \(erbayes metrics\)"),
-        ("count", "no metric 'count': did you mean 'entities'"),
-        ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
-        (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
-        (m.Metric, "Metric makes a metric and is none itself"),
-        (None, "an object of erbayes.metrics or its name, not None"),
-        ([3], "an object of erbayes.metrics or its name, not 3"),
-    ],
-)
+@pytest.mark.parametrize("asked, message", [
+    ([], "no metric is asked for"),
+    ("recal", "no metric 'recal': did you mean 'recall'"),
+    ("f", "no metric 'f': did you mean 'f1'"),
+    ("clusterrecall", "did you mean 'cluster-recall' or"),
+    ("distance", "did you mean 'basic-merge-distance'"),
+    ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
+    ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
+    ("P-block", "did you mean 'P_block' or"),
+    (["rand", "xyz"], r"no metric 'xyz'; see all: erbayes.metrics.ALL \(erbayes metrics\)"),
+    ("count", "no metric 'count': did you mean 'entities'"),
+    ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
+    (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
+    (m.Metric, "Metric makes a metric and is none itself"),
+    (None, "an object of erbayes.metrics or its name, not None"),
+    ([3], "an object of erbayes.metrics or its name, not 3"),
+])  # fmt: skip
 def test_what_is_no_metric(asked, message):
-    with pytest.raises(eb.DataError, match=message):
-        eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), asked)
+    raises(eb.DataError, message, eb.estimate, PREDICTION, LABELS, eb.UniformClusters(), asked)
 
 
 DESIGN = eb.UniformRecords()
@@ -129,8 +121,7 @@ DOORS = {
 def test_names_at_every_door(door):
     ask = DOORS[door]
     np.testing.assert_array_equal(ask("pairwise-recall"), ask(m.pairwise_recall))
-    with pytest.raises(eb.DataError, match="did you mean 'pairwise-recall'"):
-        ask("pairwise_recall")
+    raises(eb.DataError, "did you mean 'pairwise-recall'", ask, "pairwise_recall")
 
 
 RANDOM = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from closed import closed
 from scipy import stats
 
@@ -171,14 +172,12 @@ def test_the_engines_are_the_answer_and_the_posterior_of_the_fit_and_say_so(fit)
         assert said in note and "depends on a prior" in note and note.grade.name == "NOTE"
     with pytest.raises(eb.NotIdentified, match=r"has no cluster-recall, .* ask for pairwise-precision$"):
         bayes.Modelled(draws=500, weight=1)(SAMPLE, [P, m.cluster_recall], 1)
-    with pytest.raises(eb.DataError, match="weight of the posterior"):
-        bayes.Modelled(weight=1.2)
+    raises(eb.DataError, "weight of the posterior", bayes.Modelled, weight=1.2)
 
 
 @pytest.mark.slow
 def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     """In each place of the table, with their certain ends, and in any order."""
-
     others = [m.cluster_recall, m.b3_precision_entities, m.muc_recall]
     metrics, closed = [others[0], R, *others[1:], P], ClosedForm()(SAMPLE, others)
     assert not set(others) & set(fit.metrics)
@@ -198,8 +197,7 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     assert between == pytest.approx(closed.cov[0, 2] / np.sqrt(closed.cov[0, 0] * closed.cov[2, 2]), abs=0.1)
     beside = eb.side_by_side({"model": quoted}, others).table()
     assert beside[["ess_bulk", "r_hat"]].isna().all(axis=None), "chains say nothing of a closed form"
-    with pytest.raises(eb.NotIdentified, match="closed form"):
-        fit.apply(others)
+    raises(eb.NotIdentified, "closed form", fit.apply, others)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import oracle
 import pandas as pd
 import pymc as pm
 import pytest
+from checks import raises
 from numpy.testing import assert_allclose, assert_array_equal
 from own_families import BodyAndTail, NegativeBinomial
 from pytensor.compile.mode import Mode
@@ -72,8 +73,6 @@ def fit():
     return bayes.fast(clusters(60, 1), draws=1000, rng=rng())
 
 
-# Evidence
-
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
 
@@ -83,10 +82,8 @@ def test_entities_of_a_sample():
     units = eb.measure(PRED, {r: e for r, e in TRUE.items() if e in draws})
     e = Evidence.of(eb.Sample(units, eb.UniformRecords(draws))).entities
     at = units.ids.get_indexer(["x", "y", "z", "v"])
-    assert e.size[at].tolist() == [3, 2, 1, 2]
-    assert e.links[at].tolist() == [1, 1, 0, 0]
-    assert e.draws[at].tolist() == [2, 1, 1, 1]
-    assert e.broken[at].tolist() == [True, False, False, True]
+    assert e.size[at].tolist() == [3, 2, 1, 2] and e.links[at].tolist() == [1, 1, 0, 0]
+    assert e.draws[at].tolist() == [2, 1, 1, 1] and e.broken[at].tolist() == [True, False, False, True]
     assert e.several[at].tolist() == [True, True, False, True]
     # x keeps 1 of at most C2(2) = 1 links: 1 of 1 step, (1 + ½)/2; v has no step, ½
     assert e.share[at][[0, 3]].tolist() == [0.75, 0.5]
@@ -194,8 +191,7 @@ def test_dispersion_is_the_variance_between_entities():
 def test_smoothing_moves_counts_and_loses_none():
     x, at, count = np.arange(0, 12, 0.25), np.array([0.1, 3.0, 7.7]), np.array([5.0, 2.0, 1.0])
     found = _smooth_counts(x, np.ones(len(x)), at, count)
-    assert found.sum() == pytest.approx(8, rel=1e-12)
-    assert x[8 + np.argmax(found[8:20])] == 3.0
+    assert found.sum() == pytest.approx(8, rel=1e-12) and x[8 + np.argmax(found[8:20])] == 3.0
     far = abs(x[:, None] - at).min(axis=1) > 2.5
     assert found[far].max() < 1e-6
 
@@ -204,23 +200,19 @@ def sampled(entities, design, **how):
     return eb.Sample(eb.measure(PRED, {r: e for r, e in TRUE.items() if e in entities}, **how), design)
 
 
-@pytest.mark.parametrize(
-    "sample, message",
-    [
-        (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
-        (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
-        (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
-        (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
-        (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
-        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
-            "use Missing.OMIT"),
-        (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
-            "use Missing.OMIT"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sample, message", [
+    (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
+    (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
+    (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "the chance of an entity is no known function of its size"),
+    (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "the chance of an entity is no known function of its size"),
+    (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "the chance of an entity is no known function of its size"),
+    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
+        "use Missing.OMIT"),
+    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
+        "use Missing.OMIT"),
+])  # fmt: skip
 def test_samples_that_a_size_model_refuses(sample, message):
-    with pytest.raises(eb.NotIdentified, match=message):
-        bayes.fast(sample(), draws=1000, rng=rng())
+    raises(eb.NotIdentified, message, bayes.fast, sample(), draws=1000, rng=rng())
 
 
 def test_omitted_records_are_no_obstacle():
@@ -228,21 +220,15 @@ def test_omitted_records_are_no_obstacle():
     assert Evidence.of(eb.Sample(units, eb.UniformClusters())).data["sampled_records"] == 4
 
 
-@pytest.mark.parametrize(
-    ("design", "repeats"),
-    [
-        (eb.UniformRecords(["x", "y", "y"]), 1.0),
-        (eb.DistinctEntities(3), 0.0),
-        (eb.UniformClusters(), 1.0),
-        (eb.UniformClusters(population=4), 0.0),
-    ],
-)
+@pytest.mark.parametrize(("design", "repeats"), [
+    (eb.UniformRecords(["x", "y", "y"]), 1.0),
+    (eb.DistinctEntities(3), 0.0),
+    (eb.UniformClusters(), 1.0),
+    (eb.UniformClusters(population=4), 0.0),
+])  # fmt: skip
 def test_whether_an_entity_can_be_drawn_again(design, repeats):
     units = eb.measure(PRED, {1: "x", 2: "x", 4: "y", 5: "y"})
     assert Evidence.of(eb.Sample(units, design)).data["repeats"] == repeats
-
-
-# Links and populations
 
 
 def by_hand(J=6, draws=3, seed=1):
@@ -435,9 +421,6 @@ def test_nothing_is_drawn_of_a_census():
     assert_array_equal(columns(found), [[70.0, 50.0]] * 3)
 
 
-# Importance sampling
-
-
 def alone(part, draws, rng):
     """Draws of a part by importance sampling, with their quantities."""
     return part.evaluated(part.sampled(draws, 1, rng))
@@ -480,8 +463,7 @@ def test_evidence_and_moments_by_quadrature():
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_priors_without_a_scale(bad):
     for prior, what in ((bayes.StudentTPrior, "scale"), (bayes.NormalPrior, "standard deviation")):
-        with pytest.raises(ValueError, match=f"a prior's {what} must be above 0 and finite, not {bad}"):
-            prior(0.0, bad)
+        raises(ValueError, f"a prior's {what} must be above 0 and finite, not {bad}", prior, 0.0, bad)
 
 
 def test_chances_and_amplitudes_of_priors():
@@ -583,9 +565,6 @@ def test_precision_does_not_depend_on_sizes_or_retention():
     assert (shift.loc[R.name] > 0).all() and shift.loc[P.name, "mates"] > 0.01
 
 
-# Fits
-
-
 def test_census_has_no_uncertainty(fit):
     pop = world(records=800)
     sample = eb.Sample(pop.units, eb.UniformClusters(population=pop.true.nunique()))
@@ -594,8 +573,7 @@ def test_census_has_no_uncertainty(fit):
     wanted = oracle.truth(pd.factorize(pop.true)[0].tolist(), pd.factorize(pop.pred)[0].tolist())
     assert {P.name, R.name, "adjusted-rand", "b3-recall", "matching-rate", "hill2"} < set(draws.names)
     for name, mean, sd in zip(draws.names, draws.mean, draws.sd, strict=True):
-        assert mean == pytest.approx(wanted[name], rel=1e-9)
-        assert sd < 1e-9 * max(mean, 1)
+        assert mean == pytest.approx(wanted[name], rel=1e-9) and sd < 1e-9 * max(mean, 1)
     shift = found.table(metrics=found.metrics).prior_shift
     assert (shift < 0.01).all()
 
@@ -660,8 +638,7 @@ def test_every_total_is_near_the_truth(fit):
     # entities that hold most records are intact or nearly so: recall of a record is known to a few percent
     assert draws.sd[draws.names.index("b3-recall")] < 0.04
     low, high = np.transpose(draws.support)
-    assert ((draws.values >= low) & (draws.values <= high)).all()
-    assert sizes.sum() == 4000
+    assert ((draws.values >= low) & (draws.values <= high)).all() and sizes.sum() == 4000
 
 
 def test_seeds_agree():
@@ -686,15 +663,12 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         bayes.fast(fit.sample, bayes.SizeModel(BodyAndTail(6)), draws=1000, rng=rng())
 
 
-@pytest.mark.parametrize(
-    "metric, column",
-    [
-        (m.purity, "largest_piece_predicted"),
-        (m.closest_cluster_precision, "closest_entity"),
-        (m.ceaf, "best_matching"),
-        (m.basic_merge_distance, "basic-merge-distance"),
-    ],
-)
+@pytest.mark.parametrize("metric, column", [
+    (m.purity, "largest_piece_predicted"),
+    (m.closest_cluster_precision, "closest_entity"),
+    (m.ceaf, "best_matching"),
+    (m.basic_merge_distance, "basic-merge-distance"),
+])  # fmt: skip
 def test_metrics_that_no_part_produces(fit, metric, column):
     with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use the closed form or the bootstrap"):
         fit.apply([P, metric])
@@ -718,8 +692,7 @@ def test_a_metric_of_exactly_one_is_covered(errors, certain, open_):
     for draw in (clusters, by_records):
         found = bayes.fast(draw(100, 5, pop), draws=4000, rng=rng())
         (low, high), (_, below) = found.apply([certain, open_]).interval()
-        assert 0.8 < low < high == 1 and below < 1
-        assert found.apply([certain]).values.max() <= 1 + 1e-12
+        assert 0.8 < low < high == 1 and below < 1 and found.apply([certain]).values.max() <= 1 + 1e-12
 
 
 def test_chance_of_no_error_by_bayes_rule():
@@ -779,13 +752,7 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.fast(fit.sample, draws=1000, rng=rng())
 
 
-# Simulation-based calibration
-
-DATA_OF = {
-    "drawn_sizes": "drawn",
-    "kept_shares": "shares",
-    "right_mates": "right",
-}
+DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "right_mates": "right"}
 
 
 def spread(simulated, d, name):
@@ -882,8 +849,7 @@ def test_calibration_and_refits_of_one_part():
     model = bayes.SizeModel(bayes.ZetaSizes())
     rank, khat = ranks(sizes, model, 60)
     p, off = uniformity(rank, bins=5)
-    assert (p > 1e-3).all() and (off < 1).all()
-    assert (khat < 0.7).all()
+    assert (p > 1e-3).all() and (off < 1).all() and (khat < 0.7).all()
 
 
 @pytest.mark.study

@@ -114,10 +114,9 @@ def test_a_report_shows_the_alarm_of_its_engine(clusters):
     assert len(engine(clusters.sample, [P], 1).alarms) == 1
 
 
-@pytest.mark.parametrize(
-    ("share", "length", "raised"),
-    [(0.26, 0.12, True), (0.25, 0.12, False), (0.6, 0.29, True), (0.6, 0.31, False), (0.2, 0.01, False)],
-)
+@pytest.mark.parametrize("share, length, raised", [
+    (0.26, 0.12, True), (0.25, 0.12, False), (0.6, 0.29, True), (0.6, 0.31, False), (0.2, 0.01, False),
+])  # fmt: skip
 def test_an_interval_far_shorter_than_the_unreached_links_is_unreliable(share, length, raised):
     """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
     values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
@@ -174,7 +173,6 @@ def test_the_explanation_has_facts_of_the_fit(make):
     broken = int((several.common_links < several.true_links).sum())
     assert f"{broken} of {len(several)} with two records or more are broken" in shown
     assert f"{int((units.predicted_links > units.common_links).sum())} of 80 meet a foreign record" in shown
-
     m_ = pred.value_counts().to_numpy()
     links = m_ * (m_ - 1) / 2
     assert number(told, r"has ([\d,]+) records in ([\d,]+) clusters of up to ([\d,]+)") == [
@@ -185,7 +183,6 @@ def test_the_explanation_has_facts_of_the_fit(make):
     assert number(told, r"([\d,]+) links\.") == [links.sum()]
     beyond = 100 * links[m_ > most].sum() / links.sum()
     assert number(told, r"links\. (.+) % of its") == pytest.approx([beyond], abs=0.5, rel=0.05)
-
     grid, population = clusters.evidence.grid, clusters.population
     bins = {sum(lower <= s for lower in grid.lower) - 1 for s in sizes}
     C2 = grid.size * (grid.size - 1) / 2
@@ -203,7 +200,6 @@ def test_the_explanation_has_facts_of_the_fit(make):
     ):
         three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
         assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
-
     labelled = make().true.isin(clusters.sample.units.ids)
     left = pred[~labelled].value_counts().to_numpy()
     share = 100 * (left * (left - 1) / 2).sum() / links.sum()

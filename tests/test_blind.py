@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from test_cli import refused, run
 from test_folder import answered, fill, saved, world
 
@@ -147,8 +148,7 @@ def test_a_candidate_of_the_task_is_no_stranger():
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan"), "x", [0.1]])
 def test_other_shares_of_controls_are_refused(share):
     drawn = sampling.draw(PRED, sampling.Records(), n=5, seed=1)
-    with pytest.raises(DataError, match="controls"):
-        sampling.tasks(drawn, controls=share)
+    raises(DataError, "controls", sampling.tasks, drawn, controls=share)
 
 
 def test_an_accepted_control_joins_nothing_and_is_told(tmp_path):
@@ -181,8 +181,7 @@ def test_annotators_who_differ_on_a_control_dispute_nothing(tmp_path):
 
     fill(folder, TRUE, change=accepts)
     labels = read_labels(folder)
-    assert not len(labels.problems)
-    assert labels.agreement()["estimate"].tolist() == pytest.approx([1] * 4)
+    assert not len(labels.problems) and labels.agreement()["estimate"].tolist() == pytest.approx([1] * 4)
     table = labels.annotators().set_index("annotator")
     assert table["controls missed"].to_dict() == {"A": 0, "B": len(key)}
     assert [c[:10] for c in labels.cautions()] == ["B accepted"]
@@ -233,21 +232,16 @@ def test_annotators_by_hand(tmp_path):
     assert row["tasks"] == given["task"].nunique()
     assert row[["records refused", "candidates accepted", "ids added"]].tolist() == [3, 2, 2]
     assert row["controls"] == (given["role"] == "control").sum()
-    assert row["controls missed"] == row["controls"] - 4
-    assert np.isnan(row["median seconds"])
+    assert row["controls missed"] == row["controls"] - 4 and np.isnan(row["median seconds"])
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda s: s, True),
-        (lambda s: s.assign(same=s["same"].where(s.index != s.index[s["role"] == "cluster"][0], "n")), False),
-        (lambda s: s.assign(same=s["same"].where(s.index != s.index[s["role"] == "candidate"][0], "y")), False),
-        (lambda s: pd.concat([s, pd.DataFrame([{"task": "1", "record": "new", "same": "y"}])]).fillna(""), False),
-        (lambda s: s.assign(cannot_tell=["x", *[""] * (len(s) - 1)], same=s["same"].where(s["task"] != "1", "")), False),
-    ],
-    ids=["nothing", "refused", "accepted", "added", "cannot tell"],
-)  # fmt: skip
+@pytest.mark.parametrize("change, told", [
+    (lambda s: s, True),
+    (lambda s: s.assign(same=s["same"].where(s.index != s.index[s["role"] == "cluster"][0], "n")), False),
+    (lambda s: s.assign(same=s["same"].where(s.index != s.index[s["role"] == "candidate"][0], "y")), False),
+    (lambda s: pd.concat([s, pd.DataFrame([{"task": "1", "record": "new", "same": "y"}])]).fillna(""), False),
+    (lambda s: s.assign(cannot_tell=["x", *[""] * (len(s) - 1)], same=s["same"].where(s["task"] != "1", "")), False),
+], ids=["nothing", "refused", "accepted", "added", "cannot tell"])  # fmt: skip
 def test_a_default_that_was_never_changed_is_told(tmp_path, change, told):
     folder = folder_of(tmp_path / "f")
     fill(folder, TRUE, change=lambda name, sheet: change(lazy(name, sheet)))
@@ -331,8 +325,7 @@ def test_answers_that_were_not_blind_are_refused_in_a_blind_folder(tmp_path):
         (blind.path / file).write_bytes((plain.path / file).read_bytes())
     labels = read_labels(blind)
     where = labels.problems["where"][labels.problems["fault"] == Fault.UNREAD].tolist()
-    assert len(where) == 2
-    assert "answers-A.json: the answers belong to another draw" in where[0]
+    assert len(where) == 2 and "answers-A.json: the answers belong to another draw" in where[0]
     assert "sheet-A.csv: row " in where[1] and "'cluster', which a blind sheet hides" in where[1]
     with pytest.raises(DataError, match="the file is not read"):
         _ = labels.labels

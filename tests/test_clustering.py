@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from checks import raises
 
 import erbayes as eb
 from erbayes._internal import remedies
@@ -52,8 +53,7 @@ def test_integers_beyond_floats():
 def test_half_a_surrogate_pair_is_an_id():
     one, two = (pd.Index(["\ud800", "a", *more], dtype=object) for more in ([], ["a"]))
     assert len(Clustering.of(pd.Series(0, one)).records) == 2
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
-        Clustering.of(pd.Series(0, two))
+    raises(eb.DataError, "1 duplicates, such as 'a'", Clustering.of, pd.Series(0, two))
 
 
 @pytest.mark.parametrize(
@@ -70,26 +70,21 @@ def test_clusters_are_numbered_as_they_appear_whatever_holds_them(ids):
     for values in (ids, categories, more, objects):
         found = Clustering.of(pd.DataFrame({"r": range(4), "c": values}))
         assert found.codes.tolist() == [0, 1, 0, 2] and found.codes.dtype == np.int64
-        assert list(found.clusters) == [ids[0], ids[1], ids[3]]
-        assert found.sizes.tolist() == [2, 1, 1]
+        assert list(found.clusters) == [ids[0], ids[1], ids[3]] and found.sizes.tolist() == [2, 1, 1]
     frame, texts = (pl.DataFrame({"r": range(4), "c": values}) for values in (ids, list(map(str, ids))))
     assert Clustering.of(frame).codes.tolist() == [0, 1, 0, 2]
     assert Clustering.of(texts.cast({"c": pl.Categorical})).sizes.tolist() == [2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "clusters, message",
-    [
-        (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
-        (["a", None], "cluster ids of the clustering: 1 of 2 are missing, the first in row 2 of the data; fill them in"),
-        (pd.Categorical([1.5, 2.5]), "cluster ids of the clustering must be all strings or all integers, not floating"),
-        (pd.Categorical(["a", 1]), "cluster ids of the clustering must be all strings or all integers, not mixed"),
-        ([1.0, 2.0], "cluster ids of the clustering must be all strings or all integers, not floating"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("clusters, message", [
+    (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
+    (["a", None], "cluster ids of the clustering: 1 of 2 are missing, the first in row 2 of the data; fill them in"),
+    (pd.Categorical([1.5, 2.5]), "cluster ids of the clustering must be all strings or all integers, not floating"),
+    (pd.Categorical(["a", 1]), "cluster ids of the clustering must be all strings or all integers, not mixed"),
+    ([1.0, 2.0], "cluster ids of the clustering must be all strings or all integers, not floating"),
+])  # fmt: skip
 def test_what_is_wrong_with_clusters_is_said(clusters, message):
-    with pytest.raises(eb.DataError, match=message):
-        Clustering.of(pd.DataFrame({"r": [1, 2], "c": clusters}))
+    raises(eb.DataError, message, Clustering.of, pd.DataFrame({"r": [1, 2], "c": clusters}))
 
 
 def test_nothing_at_all():
@@ -116,8 +111,7 @@ def test_integers_are_found_where_they_are(records, wanted):
     asked = drawn(wanted, 2, 3000) + [i for i in held[:2000] if inside.min <= i <= inside.max]
     asked, position = list(dict.fromkeys(asked)), {id: i for i, id in enumerate(held)}
     found = look_up(pd.Index(held, dtype=records), pd.Index(asked, dtype=wanted))
-    assert found.tolist() == [position.get(id, -1) for id in asked]
-    assert (found >= 0).sum() > 20
+    assert found.tolist() == [position.get(id, -1) for id in asked] and (found >= 0).sum() > 20
 
 
 def components(ids, links):
@@ -158,30 +152,26 @@ def test_links_become_connected_components(seed):
 SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
 
 
-@pytest.mark.parametrize(
-    "pairs, options, message",
-    [
-        (SCORED, {}, "is each row a link, or is 'p' a score or an answer"),
-        (SCORED, {"score": "p"}, "without a threshold, scores 'p' of any size would be links; give the least score"),
-        (SCORED, {"score": "p", "threshold": np.nan}, "threshold must be a number, not nan"),
-        (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
-        (SCORED, {"score": "q", "threshold": 0.5}, "has no column 'q'; it has 'l', 'r', 'p'"),
-        (SCORED.assign(p=[None, 0.1]), {"score": "p", "threshold": 0.5}, "1 of 2 scores 'p' are missing"),
-        (SCORED.assign(p=["match", "non-match"]), {"score": "p", "threshold": 0.5},
-            "scores 'p' must be numbers, not such as 'match', 'non-match'"),
-        (SCORED[["l", "p"]], {"score": "p", "threshold": 0.5}, "it is not clear which have both records"),
-        (SCORED[["l", "r"]], {"records": ["a", "b"]}, "1 of 3 records in the pairs are not among all .* 'c'"),
-        (SCORED[["l", "r"]], {"records": ["x", "y"]}, "3 of 3 records in the pairs are not among all"),
-        (SCORED[["l", "r"]], {"records": [1, 2]}, "of type string, those of the list of all records of type integer"),
-        (SCORED[["l", "r"]], {"records": ["a", "b", "c", "c"]}, "all records of the pairs: 1 duplicates"),
-        (SCORED[["l", "r"]].assign(r=[1, 2]), {}, "are of type string, those of the column .r. of type integer"),
-        (SCORED[["l", "r"]].assign(r=["a", None]), {}, "column 'r' of the pairs: 1 of 2 are missing"),
-        ({"a": "b"}, {}, "pairs: expected a DataFrame or an Arrow table, not dict"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("pairs, options, message", [
+    (SCORED, {}, "is each row a link, or is 'p' a score or an answer"),
+    (SCORED, {"score": "p"}, "without a threshold, scores 'p' of any size would be links; give the least score"),
+    (SCORED, {"score": "p", "threshold": np.nan}, "threshold must be a number, not nan"),
+    (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
+    (SCORED, {"score": "q", "threshold": 0.5}, "has no column 'q'; it has 'l', 'r', 'p'"),
+    (SCORED.assign(p=[None, 0.1]), {"score": "p", "threshold": 0.5}, "1 of 2 scores 'p' are missing"),
+    (SCORED.assign(p=["match", "non-match"]), {"score": "p", "threshold": 0.5},
+        "scores 'p' must be numbers, not such as 'match', 'non-match'"),
+    (SCORED[["l", "p"]], {"score": "p", "threshold": 0.5}, "it is not clear which have both records"),
+    (SCORED[["l", "r"]], {"records": ["a", "b"]}, "1 of 3 records in the pairs are not among all .* 'c'"),
+    (SCORED[["l", "r"]], {"records": ["x", "y"]}, "3 of 3 records in the pairs are not among all"),
+    (SCORED[["l", "r"]], {"records": [1, 2]}, "of type string, those of the list of all records of type integer"),
+    (SCORED[["l", "r"]], {"records": ["a", "b", "c", "c"]}, "all records of the pairs: 1 duplicates"),
+    (SCORED[["l", "r"]].assign(r=[1, 2]), {}, "are of type string, those of the column .r. of type integer"),
+    (SCORED[["l", "r"]].assign(r=["a", None]), {}, "column 'r' of the pairs: 1 of 2 are missing"),
+    ({"a": "b"}, {}, "pairs: expected a DataFrame or an Arrow table, not dict"),
+])  # fmt: skip
 def test_pairs_that_do_not_say_what_is_a_link(pairs, options, message):
-    with pytest.raises(eb.DataError, match=message):
-        Clustering.from_pairs(pairs, **options)
+    raises(eb.DataError, message, Clustering.from_pairs, pairs, **options)
 
 
 def test_of_the_table_of_splink_the_named_score_counts():
@@ -208,8 +198,7 @@ def test_columns_are_not_chosen_by_position(kind):
     table = kind(pd.DataFrame({"key": ["a", "b"], "annotator": ["x", "x"], "who": ["e", "e"]}))
     said = r"the table of the labels has 3 columns, 'key', 'annotator', 'who', and it is not clear which is "
     said += r"the entity; choose two: table.set_index\('record'\)\['cluster'\] \(FILE:RECORD,CLUSTER\)$"
-    with pytest.raises(eb.DataError, match=said):
-        eb.measure({"a": 1, "b": 1}, table)
+    raises(eb.DataError, said, eb.measure, {"a": 1, "b": 1}, table)
     assert len(Clustering.of(table[["key", "who"]]).clusters) == 1
 
 
@@ -218,19 +207,16 @@ def test_an_index_that_became_a_column_is_left_out():
     assert list(Clustering.of(table).records) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "values, told",
-    [
-        ([0.5, 0.9], True),
-        ([0, 1], True),
-        ([True, False], True),
-        (["match", "Non-match"], True),
-        (["no link", "link"], True),
-        (["1.0", "0"], True),
-        ([2000, 2001], False),
-        (["ann", "bob"], False),
-    ],
-)
+@pytest.mark.parametrize("values, told", [
+    ([0.5, 0.9], True),
+    ([0, 1], True),
+    ([True, False], True),
+    (["match", "Non-match"], True),
+    (["no link", "link"], True),
+    (["1.0", "0"], True),
+    ([2000, 2001], False),
+    (["ann", "bob"], False),
+])  # fmt: skip
 def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
     table = pd.DataFrame({"l": ["a", "b"], "r": ["c", "d"], "third": values})
     with pytest.raises(eb.DataError) as error:
@@ -239,21 +225,17 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
     assert (remedies.LINKS in error.value.remedies) is told
 
 
-@pytest.mark.parametrize(
-    "rows, message",
-    [
-        ([("a", "x"), ("b", "x"), ("a", "x")],
-            "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped"),
-        ([("a", "b"), ("a", "c"), ("b", "c")], "1 of 2 cluster ids are ids of records, as in pairs of records"),
-        ([("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")], "2 duplicates, .*; 1 of them repeat an earlier row"),
-        ([("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
-            "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id"),
-        ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'; 'a' is in 'x', 'y': keep one row"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("rows, message", [
+    ([("a", "x"), ("b", "x"), ("a", "x")],
+        "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped"),
+    ([("a", "b"), ("a", "c"), ("b", "c")], "1 of 2 cluster ids are ids of records, as in pairs of records"),
+    ([("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")], "2 duplicates, .*; 1 of them repeat an earlier row"),
+    ([("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
+        "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id"),
+    ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'; 'a' is in 'x', 'y': keep one row"),
+])  # fmt: skip
 def test_why_records_are_repeated(rows, message):
-    with pytest.raises(eb.DataError, match=message):
-        Clustering.of(pd.DataFrame(rows, columns=["r", "c"]))
+    raises(eb.DataError, message, Clustering.of, pd.DataFrame(rows, columns=["r", "c"]))
 
 
 def test_a_frame_of_an_old_polars_is_told_the_version():
@@ -277,5 +259,4 @@ def test_a_frame_of_an_old_polars_is_told_the_version():
 def test_records_of_each_cluster_are_no_memberships():
     with pytest.raises(eb.DataError, match="list objects: give the cluster of each record, not the records"):
         Clustering.of({"x": ["a", "b"]})
-    with pytest.raises(eb.DataError, match="expected a Series, a mapping"):
-        Clustering.of([{"a", "b"}, {"c"}])
+    raises(eb.DataError, "expected a Series, a mapping", Clustering.of, [{"a", "b"}, {"c"}])

@@ -12,6 +12,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from checks import raises
 
 import erbayes as eb
 from erbayes import design as design_room
@@ -159,11 +160,8 @@ def of_another_prediction():
     for orders, drawn in in_any_order(TRUE, 3):
         owners = [TRUE[r] for r in drawn]
         older = eb.measure(OLDER, labels(set(owners)))
-        yield (
-            orders * np.prod([p[r] for r in drawn]),
-            owners,
-            eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
-        )
+        design = eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOTS, owners), older)
+        yield orders * np.prod([p[r] for r in drawn]), owners, design
 
 
 ALL_SAMPLES = {
@@ -270,8 +268,7 @@ def test_single_unit_strata():
     def design(rule):
         return eb.Stratified(strata, {0: 3, 1: 2}, rule)
 
-    with pytest.raises(eb.DataError, match="1 strata hold a single draw"):
-        totals("xzu", design(eb.design.SingleUnit.ERROR))
+    raises(eb.DataError, "1 strata hold a single draw", totals, "xzu", design(eb.design.SingleUnit.ERROR))
     alone = totals("xz", eb.Stratified({"x": 0, "z": 0}, {0: 3}))[1]
     assert totals("xzu", design(eb.design.SingleUnit.CERTAINTY))[1] == pytest.approx(alone) and alone > 0
 
@@ -285,8 +282,7 @@ def test_strata_that_do_not_fit_the_labels():
         ({"x": 0, "z": 0}, {0: 1}, "more units drawn than there are in strata 0"),
     ]
     for strata, population, message in cases:
-        with pytest.raises(eb.DataError, match=message):
-            totals("xz", eb.Stratified(strata, population))
+        raises(eb.DataError, message, totals, "xz", eb.Stratified(strata, population))
 
 
 def test_a_stratum_without_units_needs_no_label():
@@ -323,21 +319,17 @@ def test_weights_known_up_to_a_factor_give_no_totals():
 
 
 def test_single_block_gives_estimate_and_no_variance():
-    found = eb.estimate(
-        PRED, labels("xy"), eb.UniformClusters(), [P], blocks={r: "block" for r in labels("xy")}
-    )
-    assert found.mean[0] == 2 / 4
-    assert np.isnan(found.sd[0])
+    blocks = {r: "block" for r in labels("xy")}
+    found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P], blocks=blocks)
+    assert found.mean[0] == 2 / 4 and np.isnan(found.sd[0])
     assert np.isnan(found.interval()[0]).all()
     sample = eb.Sample(eb.measure(PRED, labels("x")), eb.UniformClusters())
-    with pytest.raises(eb.DataError, match="single draw has no jackknife"):
-        eb.engine.jackknife(sample, [P])
+    raises(eb.DataError, "single draw has no jackknife", eb.engine.jackknife, sample, [P])
 
 
 def test_missing_records():
     some = {**labels("xy"), 100: "x", 101: "x"}
-    with pytest.raises(eb.DataError, match="2 of 7 labelled records are not in the prediction"):
-        eb.measure(PRED, some)
+    raises(eb.DataError, "2 of 7 labelled records are not in the prediction", eb.measure, PRED, some)
     recall = {}
     for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER, eb.Missing.OMIT):
         units = eb.measure(PRED, some, missing=policy)
@@ -350,55 +342,37 @@ def test_missing_records():
             eb.estimate(PRED, some, eb.UniformClusters(), [m.rand], missing=policy)
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
-        (
-            lambda: eb.measure({1: "a", 2: None}, {1: "x"}),
-            "cluster ids of the prediction: 1 of 2 are missing",
-        ),
-        (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
-        (lambda: eb.measure(PRED, {}), "empty sample"),
-        (lambda: eb.measure(PRED, {"1": "x"}), "none could match; make text of both"),
-        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
-        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
-        (
-            lambda: totals("xy", eb.KnownWeights({"x": 1.0})),
-            "weights are missing for 1 of 2 units, such as 'y'",
-        ),
-        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
-        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
-        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
-        (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
-        (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
-        (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
-        (
-            lambda: totals("x", eb.UniformClusters(draws=[1])),
-            "which are labelled records; list the entity",
-        ),
-        (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
-        (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
-        (
-            lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]),
-            "its denominator is 0 in this sample",
-        ),
-        (
-            lambda: eb.measure_predicted(PRED, labels("x"), ["b"]),
-            "2 records of sampled clusters have no label",
-        ),
-        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
-        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "b", "a"]), "1 sampled clusters are listed twice"),
-        (lambda: totals("xy", eb.WeightedRecords(["x", "y"], [0.1], absolute=True)), "1 probabilities for 2"),
-        *(
-            (lambda p=p: totals("xy", eb.WeightedRecords(["x", "y"], [0.1, p], True)), "1 do not")
-            for p in (0, np.nan, 1.5)
-        ),
-    ],
-)
+@pytest.mark.parametrize("call, message", [
+    (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
+    (lambda: eb.measure({1: "a", 2: None}, {1: "x"}), "cluster ids of the prediction: 1 of 2 are missing"),
+    (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
+    (lambda: eb.measure(PRED, {}), "empty sample"),
+    (lambda: eb.measure(PRED, {"1": "x"}), "none could match; make text of both"),
+    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
+    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights are missing for 1 of 2 units, such as 'y'"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
+    (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
+    (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
+    (lambda: totals("x", eb.UniformClusters(draws=[1])), "which are labelled records; list the entity"),
+    (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
+    (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
+    (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]),
+        "its denominator is 0 in this sample"),
+    (lambda: eb.measure_predicted(PRED, labels("x"), ["b"]), "2 records of sampled clusters have no label"),
+    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
+    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "b", "a"]), "1 sampled clusters are listed twice"),
+    (lambda: totals("xy", eb.WeightedRecords(["x", "y"], [0.1], absolute=True)), "1 probabilities for 2"),
+    *(
+        (lambda p=p: totals("xy", eb.WeightedRecords(["x", "y"], [0.1, p], True)), "1 do not")
+        for p in (0, np.nan, 1.5)
+    ),
+])  # fmt: skip
 def test_bad_input(call, message):
-    with pytest.raises(eb.DataError, match=message):
-        call()
+    raises(eb.DataError, message, call)
 
 
 def test_every_kind_of_membership_gives_the_same():
@@ -421,9 +395,8 @@ def test_every_kind_of_membership_gives_the_same():
 
 def test_take_is_the_same_as_measuring_anew():
     for blocks in (None, {r: e in "xu" for r, e in TRUE.items()}):
-        everything = eb.measure(
-            PRED, TRUE, blocks=None if blocks is None else {r: int(b) for r, b in blocks.items()}
-        )
+        numbers = None if blocks is None else {r: int(b) for r, b in blocks.items()}
+        everything = eb.measure(PRED, TRUE, blocks=numbers)
         for counted_before in (False, True):
             if counted_before:
                 everything.table()
@@ -439,8 +412,7 @@ def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
     taken = eb.measure_predicted(PRED, TRUE, ["a", "b", "c"]).take(np.array([2, 0]))
     assert not taken.by_entity and eb.measure(PRED, TRUE).take(np.array([0])).by_entity
     pd.testing.assert_frame_equal(taken.table(), eb.measure_predicted(PRED, TRUE, ["c", "a"]).table())
-    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
-        eb.engine.naive(taken, [P])
+    raises(eb.NotIdentified, "not of predicted clusters", eb.engine.naive, taken, [P])
 
 
 def test_units_alone_hold_what_the_labels_hold():
@@ -501,18 +473,12 @@ def test_a_sample_without_error_is_no_proof_of_perfection():
         assert (low == high == 1) if exact else (0.3 < low < 0.999 and high == 1)
 
 
-# Units selected by a known function of their size
-
-
-@pytest.mark.parametrize(
-    "probability, bad",
-    [
-        (lambda s: s - 2, 1),
-        (lambda s: np.where(s > 2, np.nan, s), 1),
-        (lambda s: s / 0.0, 2),
-        (lambda s: -1.0, 2),
-    ],
-)
+@pytest.mark.parametrize("probability, bad", [
+    (lambda s: s - 2, 1),
+    (lambda s: np.where(s > 2, np.nan, s), 1),
+    (lambda s: s / 0.0, 2),
+    (lambda s: -1.0, 2),
+])  # fmt: skip
 def test_bad_chances_by_size(probability, bad):
     with (
         np.errstate(divide="ignore"),
@@ -541,11 +507,7 @@ def test_designs_under_which_size_alone_matters():
         np.testing.assert_allclose(design.selection(size, units), chance, rtol=1e-12)
         assert design.without_repeats == without_repeats
         assert design.fixed_size == (not isinstance(design, eb.DistinctEntities))
-    others = (
-        eb.KnownWeights({}),
-        eb.Stratified({}, {}),
-        eb.WeightedRecords([], []),
-    )
+    others = (eb.KnownWeights({}), eb.Stratified({}, {}), eb.WeightedRecords([], []))
     assert not any(isinstance(design, SelectedBySize) for design in others)
 
 
@@ -658,18 +620,15 @@ def test_records_that_cannot_be_drawn_add_nothing():
     np.testing.assert_allclose(design.probability, [9 / 45, 8 / 45])
 
 
-@pytest.mark.parametrize(
-    "drawn, chances, message",
-    [
-        ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
-        ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
-        ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
-        ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
-        ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
-        ([1, 4], dict.fromkeys(TRUE, 0.4), r"chances must lie in \[0, 1\]; 1 do not"),
-        ([1, 4], dict.fromkeys(TRUE, 0.0), "2 drawn units have chance 0 under the design"),
-    ],
-)
+@pytest.mark.parametrize("drawn, chances, message", [
+    ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
+    ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
+    ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+    ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+    ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
+    ([1, 4], dict.fromkeys(TRUE, 0.4), r"chances must lie in \[0, 1\]; 1 do not"),
+    ([1, 4], dict.fromkeys(TRUE, 0.0), "2 drawn units have chance 0 under the design"),
+])  # fmt: skip
 def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
     with pytest.raises(eb.DataError, match=message):
         totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))
