@@ -69,8 +69,6 @@ def each_has_a_row(found, table, add):
     assert not gone, f"{', '.join(gone)}: no such class, delete its row where you would {add}"
 
 
-# Designs
-
 ROOT = eb.columns.ClusterSum("root", np.sqrt)
 DRAWN = "what was drawn; it is read from the folder of the draws"
 DESIGNS = {
@@ -228,8 +226,6 @@ class TestDesign:
                 evidence.of(sampled(cls))
 
 
-# Engines
-
 OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
     engine.named.Advised: engine.named.Advised(),
@@ -343,8 +339,6 @@ def test_the_size_model_is_an_engine_too():
     assert list(parameters) == list(inspect.signature(engine.Taylor.__call__).parameters)
 
 
-# Kinds of interval
-
 KINDS = {
     eb.intervals.BetaGamma: eb.intervals.BetaGamma(),
     eb.intervals.Anytime: eb.intervals.Anytime(),
@@ -449,9 +443,6 @@ def test_a_kind_that_suits_no_result_stops_a_study():
     asked = {"e": engine.Estimator(engine.Taylor(), engine.BCa())}
     with pytest.raises(eb.DataError, match="BCa is no interval of these estimates"):
         study({"p": PEOPLE}, {"r": Records()}, [40], asked, PR, repetitions=2, seed=1)
-
-
-# Values of options
 
 
 def test_every_value_is_on_the_page_of_the_command_line():

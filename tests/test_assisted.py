@@ -49,9 +49,6 @@ def helped(by=GOOD, metrics=PR, sample=SAMPLE, **options):
     return eb.auxiliary.Assisted(second(by), **options)(sample, metrics)
 
 
-# The full count
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_full_count_is_a_census_with_the_second_clustering_as_the_truth(seed):
     pred, true = population(seed)
@@ -102,9 +99,6 @@ def test_blocks_are_those_of_measure():
     other = eb.measure(PREDICTION, TRUTH[kept], blocks=blocks[kept])
     assert units.ids.equals(other.ids)
     np.testing.assert_allclose(units.size, other.size)
-
-
-# Out of reach
 
 
 def giants(*sizes, others=100):
@@ -414,9 +408,6 @@ def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing
     assert reference.likely(0.6) == second(truth, prediction, labels).value(m.pairwise_recall)
 
 
-# The weight
-
-
 def variate(change, control, reach=((-1.0, 1.0),)):
     """The control variate of one estimate, from changes without each draw, (n,)."""
     one, other = (Effects(x[:, None], x[:, None]) for x in (change, control))
@@ -442,9 +433,6 @@ def test_the_order_of_labels_and_of_draws_does_not_matter():
         weights.append(eb.auxiliary.Assisted(second(by, labels=labels))(sample, metrics).weights)
     assert (weights[0] > 0).all() and (weights[0] < 1).any()
     np.testing.assert_allclose(weights[1:], [weights[0]] * 2, rtol=1e-9)
-
-
-# The estimate and its error
 
 
 def test_an_estimate_with_weight_one_is_the_full_count_plus_the_difference():
@@ -689,9 +677,6 @@ def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(pla
     assert (error < 0.45).all()
 
 
-# Who takes them
-
-
 def test_comparisons_take_them():
     other = sim.Misattribution(0.1).apply(TRUTH.to_numpy(), np.random.default_rng(6))
     both = {"a": PREDICTION, "b": pd.Series(other, TRUTH.index)}
@@ -735,9 +720,6 @@ def test_other_designs(design):
     metrics = (m.pairwise_precision, m.b3_precision, m.b3_recall)
     found, plain = helped(TRUTH, metrics, sample), engine.Taylor()(sample, metrics)
     assert (found.weights > 0.95).all() and (found.sd < 0.6 * plain.sd).all()
-
-
-# Refusals
 
 
 def test_refusals():

@@ -73,17 +73,14 @@ def asked(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize(
-    "estimator, draws",
-    [
-        (bayes.Modelled(), 250),
-        (bayes.Modelled(draws=700), 700),
-        (bayes.Modelled(weight=1), 250),
-        (eb.engine.Estimator(bayes.Modelled(), EqualTailed()), 250),
-        ("size model", 250),
-        ("posterior", 250),
-    ],
-)
+@pytest.mark.parametrize("estimator, draws", [
+    (bayes.Modelled(), 250),
+    (bayes.Modelled(draws=700), 700),
+    (bayes.Modelled(weight=1), 250),
+    (eb.engine.Estimator(bayes.Modelled(), EqualTailed()), 250),
+    ("size model", 250),
+    ("posterior", 250),
+])  # fmt: skip
 def test_a_study_compiles_and_asks_for_few_draws(estimator, draws, asked):
     people = simulate(Zeta(2.5, 30), Misattribution(0.1), 500, 1)
     runs = study({"a": people}, {"b": Records()}, [20], {"c": estimator}, [R], repetitions=2, seed=1)
@@ -106,16 +103,10 @@ def test_many_predictions_are_compiled(number, wanted, asked):
     assert asked == [wanted]
 
 
-# Size families of distributions
-
-
-@pytest.mark.parametrize(
-    "distribution, priors",
-    [
-        (pm.NegativeBinomial, {"mu": (MEAN, pt.exp), "alpha": (SHAPE, pt.exp)}),
-        (pm.Geometric, {"p": (bayes.NormalPrior(-1, 1), pt.sigmoid)}),
-    ],
-)
+@pytest.mark.parametrize("distribution, priors", [
+    (pm.NegativeBinomial, {"mu": (MEAN, pt.exp), "alpha": (SHAPE, pt.exp)}),
+    (pm.Geometric, {"p": (bayes.NormalPrior(-1, 1), pt.sigmoid)}),
+])  # fmt: skip
 def test_a_distribution_of_pymc_is_a_size_family(distribution, priors):
     people = simulate(Zeta(2.5, 30), Misattribution(0.1), 2000, 1)
     model = bayes.SizeModel(sizes=bayes.size_family(distribution, **priors))

@@ -29,9 +29,7 @@ KINDS = pytest.mark.parametrize(
 def part(log_densities, d):
     """A part with this log density."""
     return SimpleNamespace(
-        log_densities=lambda thetas: np.atleast_1d(log_densities(thetas)),
-        start=np.zeros(d),
-        heavy_tails=[],
+        log_densities=lambda thetas: np.atleast_1d(log_densities(thetas)), start=np.zeros(d), heavy_tails=[]
     )
 
 

@@ -70,9 +70,6 @@ def log_weights(data, exponent):
     return -exponent * pt.log(data["size"]) + pt.log(data["width"])
 
 
-# What a compiled part is known by
-
-
 @dataclass(frozen=True)
 class OfFloat:
     sd: float
@@ -237,9 +234,6 @@ def test_parameters_that_grow_with_the_data(data, anew):
     assert len(data["size"]) != len(more["size"])
 
 
-# The contract
-
-
 def test_the_data_are_those_of_the_dictionary():
     at = sample()
     evidence = Evidence.of(at)
@@ -274,27 +268,24 @@ def unlike(name, value):
     return lambda data: {name: value(data)}
 
 
-@pytest.mark.parametrize(
-    "quantities, message",
-    [
-        (unlike("kept", lambda d: 0.5), r"'kept' of Law has shape \(\): its dimensions must be \('entity_size',\)"),
-        (unlike("kept", lambda d: d["basis"]), r"'kept' of Law has shape \(None, None\)"),
-        (unlike("kept", lambda d: np.ones(1)), r"'kept' of Law has shape \(1,\)"),
-        (unlike("intact", lambda d: 0.5 * d["x"][:3] ** 0), r"'intact' of Law has shape \(3,\), not \(\d+,\)"),
-        (unlike("intact", lambda d: -d["size"]), r"'intact' of Law runs from -\d+ to -1: it must lie between 0 and 1"),
-        (unlike("share_mean", lambda d: d["size"]), r"'share_mean' of Law runs from 1 to \d+"),
-        (unlike("own", lambda d: pt.log(d["x"])), r"'own' of Law is not finite in 1 of \d+ places"),
-        (unlike("own", lambda d: d["x"][:3] + d["x"][:4]), "Law cannot be computed where its sampler starts: "),
-        (unlike("own", lambda d: d["sizes"]), "no data are called 'sizes'; a part receives size, width, x, basis"),
-        (unlike("own", lambda d: pm.Normal.dist(d["x"])), "Law depends on a random variable outside its model"),
-        (unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")), "Law depends on the shared variables mine"),
-        (unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
-            "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors"),
-        (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law returns 'log_flawless' alone: return it as `flawless` makes it"),
-        (unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
-            "the log density of Law is -inf where its sampler starts"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("quantities, message", [
+    (unlike("kept", lambda d: 0.5), r"'kept' of Law has shape \(\): its dimensions must be \('entity_size',\)"),
+    (unlike("kept", lambda d: d["basis"]), r"'kept' of Law has shape \(None, None\)"),
+    (unlike("kept", lambda d: np.ones(1)), r"'kept' of Law has shape \(1,\)"),
+    (unlike("intact", lambda d: 0.5 * d["x"][:3] ** 0), r"'intact' of Law has shape \(3,\), not \(\d+,\)"),
+    (unlike("intact", lambda d: -d["size"]), r"'intact' of Law runs from -\d+ to -1: it must lie between 0 and 1"),
+    (unlike("share_mean", lambda d: d["size"]), r"'share_mean' of Law runs from 1 to \d+"),
+    (unlike("own", lambda d: pt.log(d["x"])), r"'own' of Law is not finite in 1 of \d+ places"),
+    (unlike("own", lambda d: d["x"][:3] + d["x"][:4]), "Law cannot be computed where its sampler starts: "),
+    (unlike("own", lambda d: d["sizes"]), "no data are called 'sizes'; a part receives size, width, x, basis"),
+    (unlike("own", lambda d: pm.Normal.dist(d["x"])), "Law depends on a random variable outside its model"),
+    (unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")), "Law depends on the shared variables mine"),
+    (unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
+        "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors"),
+    (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law returns 'log_flawless' alone: return it as `flawless` makes it"),
+    (unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
+        "the log density of Law is -inf where its sampler starts"),
+])  # fmt: skip
 def test_a_part_that_breaks_its_contract(quantities, message, anew):
     at, model = sample(), bayes.SizeModel(retention=Law(quantities))
     with pytest.raises(DataError, match=message):
@@ -324,18 +315,12 @@ def test_missing_quantities_are_named(place, data):
         CompiledPart.of(model.tied[place], data)
 
 
-@pytest.mark.parametrize(
-    "weights, message",
-    [
-        (lambda data: data["x"], "Own has no continuous parameter: it must create a random variable"),
-        (lambda data: pm.Normal("k"), r"'log_weights' of Own has shape \(\): its dimensions must be"),
-        (
-            lambda data: pm.Normal("k", shape=1),
-            r"'log_weights' of Own has shape \(1,\): its dimensions must be",
-        ),
-        (lambda data: pm.Normal("k") * data["x"][:5], "Own cannot be computed where its sampler starts"),
-    ],
-)
+@pytest.mark.parametrize("weights, message", [
+    (lambda data: data["x"], "Own has no continuous parameter: it must create a random variable"),
+    (lambda data: pm.Normal("k"), r"'log_weights' of Own has shape \(\): its dimensions must be"),
+    (lambda data: pm.Normal("k", shape=1), r"'log_weights' of Own has shape \(1,\): its dimensions must be"),
+    (lambda data: pm.Normal("k") * data["x"][:5], "Own cannot be computed where its sampler starts"),
+])  # fmt: skip
 def test_families_that_break_their_contract(weights, message, data, anew):
     class Own:
         def log_weights(self, data):
@@ -345,32 +330,26 @@ def test_families_that_break_their_contract(weights, message, data, anew):
         CompiledPart.of(Sizes(Own()), data)
 
 
-@pytest.mark.parametrize(
-    "part, message",
-    [
-        ({"sizes": bayes.LogNormalSizes}, r"LogNormalSizes is a class: pass an object of it, LogNormalSizes\(\.\.\.\)"),
-        ({"sizes": "log-normal"}, "sizes of a SizeModel must have a method log_weights, not 'log-normal'"),
-        ({"sizes": bayes.Mates()}, "sizes of a SizeModel must have a method log_weights, not Mates"),
-        ({"mates": bayes.LogNormalSizes()}, "mates of a SizeModel must have a method given_size, not LogNormal"),
-        ({"mates": None}, "mates of a SizeModel must have a method given_size, not None"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("part, message", [
+    ({"sizes": bayes.LogNormalSizes}, r"LogNormalSizes is a class: pass an object of it, LogNormalSizes\(\.\.\.\)"),
+    ({"sizes": "log-normal"}, "sizes of a SizeModel must have a method log_weights, not 'log-normal'"),
+    ({"sizes": bayes.Mates()}, "sizes of a SizeModel must have a method log_weights, not Mates"),
+    ({"mates": bayes.LogNormalSizes()}, "mates of a SizeModel must have a method given_size, not LogNormal"),
+    ({"mates": None}, "mates of a SizeModel must have a method given_size, not None"),
+])  # fmt: skip
 def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
     with pytest.raises(DataError, match=message):
         bayes.SizeModel(**part)
 
 
-@pytest.mark.parametrize(
-    "prior, message",
-    [
-        (lambda name: pm.Normal("other"), "the prior of 'share_level' created no variable of that name"),
-        (lambda name: pm.Normal.dist(0, 1), "the prior of 'share_level' created no variable of that name"),
-        (lambda name: pm.Normal(name, shape=3), "the prior of 'share_level' created 1 dimensions"),
-        (pm.Normal.dist(0, 1, shape=3), "the prior of 'share_level' created 1 dimensions"),
-        (2 * pm.Normal.dist(0, 1), r"the prior of 'share_level' is a TensorVariable: it must be a distribution as pm\.Normal\.dist"),
-        (0.5, "the prior of 'share_level' is a float: it must be a distribution .*, or be called with a name"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("prior, message", [
+    (lambda name: pm.Normal("other"), "the prior of 'share_level' created no variable of that name"),
+    (lambda name: pm.Normal.dist(0, 1), "the prior of 'share_level' created no variable of that name"),
+    (lambda name: pm.Normal(name, shape=3), "the prior of 'share_level' created 1 dimensions"),
+    (pm.Normal.dist(0, 1, shape=3), "the prior of 'share_level' created 1 dimensions"),
+    (2 * pm.Normal.dist(0, 1), r"the prior of 'share_level' is a TensorVariable: it must be a distribution as pm\.Normal\.dist"),
+    (0.5, "the prior of 'share_level' is a float: it must be a distribution .*, or be called with a name"),
+])  # fmt: skip
 def test_priors_that_are_none(prior, message, data, anew):
     with pytest.raises(DataError, match=message):
         CompiledPart.of(bayes.Retention(share_level=prior), data)
@@ -475,9 +454,6 @@ def test_parts_with_a_name_in_common_are_refused(data):
         join_parts(parts, data, np.random.default_rng(1))
 
 
-# Doors
-
-
 def test_the_fewest_draws_and_seeds():
     at, P = sample(), [m.pairwise_precision]
     by_seed = bayes.fast(at, draws=50, rng=5).apply(P).values
@@ -485,9 +461,6 @@ def test_the_fewest_draws_and_seeds():
     np.testing.assert_array_equal(by_seed, again)
     other, another = (bayes.fast(at, draws=50).apply(P).values for _ in range(2))
     assert (other != another).any()
-
-
-# Threads
 
 
 def at_once(work, number):
@@ -535,9 +508,6 @@ def test_threads_that_compile_at_once(anew):
     assert len(Program.cache) == 1
 
 
-# The page about own parts
-
-
 def test_the_page_shows_the_whole_contract():
     """A block `{contract} NAME` is a table of what the contract says, made when the site is built."""
     assert re.findall(r"^```\{contract\} (\w+)$", PAGE, re.M) == ["DATA", "RETURNED"]
@@ -566,7 +536,6 @@ def test_the_page_runs(monkeypatch):
     slope, _ = np.polyfit(common, prior.ravel(), 1)  # given the number of common links
     told = prior.ravel() - slope * (common - common.mean())
     np.testing.assert_allclose(by_family.draws.log_prior["sizes"].ravel(), told, rtol=1e-6)
-
     drawn = by_outcome.draws.parameters
     x = np.log2(s) - by_outcome.evidence.data["centre"]
     hazard = np.exp(drawn["break_level"][..., None] + drawn["break_slope"][..., None] * x)

@@ -108,7 +108,6 @@ def test_every_door_of_python_quotes_the_table_of_one_fit(case, counted):
     assert any("The interval of the model" in x for x in said) is (name == "clusters")
     percent = re.findall(r"([0-9.]+) % to ([0-9.]+) %", found.sentence())
     np.testing.assert_allclose(np.array(percent, dtype=float), 100 * table[:, 1:], atol=0.51)
-
     beside = eb.side_by_side(sample, [P, R], rng=7).table()
     assert len(counted) == 2
     beside = beside[beside.method == "size model"]

@@ -245,18 +245,15 @@ def test_densities_against_scipy():
         smooth("g", RANK, 0.4)
     found = pytensor.function([], pm.logp(model["g_weights"], pt.constant(w)), mode=PLAIN)()
     assert found == pytest.approx(stats.multivariate_t(np.zeros(RANK), 0.16 * np.eye(RANK), df=3).logpdf(w))
-
     p, k = np.array([[0.2, 0.5, 0.3], [0.7, 0.1, 0.2]]), np.array([[3, 4, 1], [5, 0, 2]])
     found = log_density(lambda: counts("k", k.sum(1), np.log(p), k), k)
     ways = [np.log(math.factorial(sum(v)) / math.prod(map(math.factorial, v))) for v in k.tolist()]
     wanted = [stats.multinomial(k[i].sum(), p[i]).logpmf(k[i]) - ways[i] for i in range(2)]
     np.testing.assert_allclose(found, wanted)
-
     n, h, k = np.array([0, 5, 40]), np.array([0.3, -2.0, 0.5]), np.array([0, 2, 30])
     found = log_density(lambda: events("k", n, h, k), k)
     ways = np.log([math.comb(*v) for v in zip(n.tolist(), k.tolist(), strict=True)])
     np.testing.assert_allclose(found, stats.binom(n, 1 - np.exp(-np.exp(h))).logpmf(k) - ways, atol=1e-12)
-
     rng, n, mean, precision = np.random.default_rng(1), [0, 1, 7], [0.5, 0.3, 0.8], [2.0, 5.0, 0.7]
     shares = [rng.uniform(0.01, 0.99, i) for i in n]
     sums = np.array([[np.log(v).sum(), np.log1p(-v).sum()] for v in shares])

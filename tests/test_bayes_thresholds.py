@@ -29,16 +29,13 @@ def test_draws_that_agree_with_the_known_links(agreeing, bad):
     assert any("agree with the number of predicted links" in p for p in Fit.problems(fit)) is bad
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: bayes.fast(None), "a Sample is needed, such as .*, not None"),
-        (lambda: bayes.fast(SAMPLE.units), "a Sample is needed, such as .*, not Units"),
-        (lambda: bayes.fast(SAMPLE, "zeta"), r"a model is an object such as SizeModel\(\), not 'zeta'"),
-        (lambda: bayes.fast(SAMPLE, bayes.SizeModel), "SizeModel is a class"),
-        (lambda: bayes.fast(SAMPLE, rng="x"), "rng must be a Generator, .*, not 'x'"),
-    ],
-)
+@pytest.mark.parametrize("call, message", [
+    (lambda: bayes.fast(None), "a Sample is needed, such as .*, not None"),
+    (lambda: bayes.fast(SAMPLE.units), "a Sample is needed, such as .*, not Units"),
+    (lambda: bayes.fast(SAMPLE, "zeta"), r"a model is an object such as SizeModel\(\), not 'zeta'"),
+    (lambda: bayes.fast(SAMPLE, bayes.SizeModel), "SizeModel is a class"),
+    (lambda: bayes.fast(SAMPLE, rng="x"), "rng must be a Generator, .*, not 'x'"),
+])  # fmt: skip
 def test_a_fit_needs_a_sample_a_model_and_a_seed(call, message):
     with pytest.raises(eb.DataError, match=message):
         call()

@@ -258,28 +258,25 @@ def test_candidates_become_tasks_and_a_page():
     assert "looser clustering" not in page and set(json.loads(listed)) == {"name", "year", "town"}
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: by_text(DRAWN, TABLE, ["nom"]), "no column 'nom'"),
-        (lambda: by_text(DRAWN, TABLE[["record"]]), "needs a record and at least one column to show"),
-        (lambda: by_text(DRAWN, TABLE.iloc[:0]), f"{len(QUERIES)} of {len(QUERIES)} drawn records have no attributes"),
-        (lambda: by_text(DRAWN, TABLE[TABLE["record"] != QUERIES[0]]), f"1 of .* have no attributes, such as '{QUERIES[0]}'"),
-        (lambda: by_text(DRAWN, pd.concat([TABLE, TABLE])), f"{len(QUERIES)} drawn records have several rows"),
-        (lambda: by_text(DRAWN, TABLE.assign(record=range(60))), "of type integer, and drawn records of type string"),
-        (lambda: by_text(DRAWN, TABLE.to_dict()), "a DataFrame or an Arrow table, not dict"),
-        (lambda: by_text(DRAWN, TABLE, limit=0), "limit must be a whole number"),
-        (lambda: by_text("r1", TABLE), "candidates need draws.*not str"),
-        (lambda: from_clustering(DRAWN, PREDICTION.drop(QUERIES[0])), f"1 of .* missing in the looser clustering, such as '{QUERIES[0]}'"),
-        (lambda: from_clustering(DRAWN, pd.Series(0, index=range(9))), "of type integer, and drawn records of type string"),
-        (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
-        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records next to 'year'"),
-        (lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"), "scores 'year' are no numbers: nan"),
-        (lambda: from_pairs(DRAWN, TABLE[["record", "town", "name"]], "name"), "no numbers: '"),
-        (lambda: interleaved(), "no candidates to merge"),
-        (lambda: interleaved(TABLE), "no column 'candidate', 'score', 'why'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: by_text(DRAWN, TABLE, ["nom"]), "no column 'nom'"),
+    (lambda: by_text(DRAWN, TABLE[["record"]]), "needs a record and at least one column to show"),
+    (lambda: by_text(DRAWN, TABLE.iloc[:0]), f"{len(QUERIES)} of {len(QUERIES)} drawn records have no attributes"),
+    (lambda: by_text(DRAWN, TABLE[TABLE["record"] != QUERIES[0]]), f"1 of .* have no attributes, such as '{QUERIES[0]}'"),
+    (lambda: by_text(DRAWN, pd.concat([TABLE, TABLE])), f"{len(QUERIES)} drawn records have several rows"),
+    (lambda: by_text(DRAWN, TABLE.assign(record=range(60))), "of type integer, and drawn records of type string"),
+    (lambda: by_text(DRAWN, TABLE.to_dict()), "a DataFrame or an Arrow table, not dict"),
+    (lambda: by_text(DRAWN, TABLE, limit=0), "limit must be a whole number"),
+    (lambda: by_text("r1", TABLE), "candidates need draws.*not str"),
+    (lambda: from_clustering(DRAWN, PREDICTION.drop(QUERIES[0])), f"1 of .* missing in the looser clustering, such as '{QUERIES[0]}'"),
+    (lambda: from_clustering(DRAWN, pd.Series(0, index=range(9))), "of type integer, and drawn records of type string"),
+    (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
+    (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records next to 'year'"),
+    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"), "scores 'year' are no numbers: nan"),
+    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "name"]], "name"), "no numbers: '"),
+    (lambda: interleaved(), "no candidates to merge"),
+    (lambda: interleaved(TABLE), "no column 'candidate', 'score', 'why'"),
+])  # fmt: skip
 def test_other_input_is_refused(call, said):
     pytest.importorskip("rapidfuzz")
     with pytest.raises(DataError, match=said):

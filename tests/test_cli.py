@@ -115,32 +115,29 @@ def test_options_of_another_design_are_refused(folder, command, design, option):
     assert f"--design {design} does not take --{option}; it takes --" in message
 
 
-@pytest.mark.parametrize(
-    "args, message",
-    [
-        ("distinct-entities", "--design distinct-entities needs --draws"),
-        ("known-weights", "--design known-weights needs --weights"),
-        ("stratified --strata strata.csv", "--design stratified needs --strata and --populations"),
-        ("stratified --populations sizes.csv", "--design stratified needs --strata and --populations"),
-        ("stratified --strata lonely.csv --populations lonely-sizes.csv", "strata hold a single draw"),
-        ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
-        ("uniform-clusters --population 0", "Invalid value for '--population'"),
-        ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
-        ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
-        ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
-        ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two: "),
-        ("uniform-clusters --cluster nope --memory-limit 1GB",
-            "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: Columns"),
-        ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
-        ("uniform-clusters --alone nope", "no record that was read has a cluster 'nope', which --alone names"),
-        ("uniform-clusters --records p.csv", "no prediction that was read has links: leave it out, or say --edges"),
-        ("uniform-clusters --record nope", "no file that was read has a column 'nope', which --record names"),
-        ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
-        ("uniform-clusters --output none/found.csv", "cannot write none/found.csv: No such file or directory"),
-        ("uniform-clusters --output .", "cannot write .: it is not a regular file"),
-        ("nope", "'nope' is not one of 'uniform-records', 'distinct-entities'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("args, message", [
+    ("distinct-entities", "--design distinct-entities needs --draws"),
+    ("known-weights", "--design known-weights needs --weights"),
+    ("stratified --strata strata.csv", "--design stratified needs --strata and --populations"),
+    ("stratified --populations sizes.csv", "--design stratified needs --strata and --populations"),
+    ("stratified --strata lonely.csv --populations lonely-sizes.csv", "strata hold a single draw"),
+    ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
+    ("uniform-clusters --population 0", "Invalid value for '--population'"),
+    ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
+    ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
+    ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
+    ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two: "),
+    ("uniform-clusters --cluster nope --memory-limit 1GB",
+        "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: Columns"),
+    ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
+    ("uniform-clusters --alone nope", "no record that was read has a cluster 'nope', which --alone names"),
+    ("uniform-clusters --records p.csv", "no prediction that was read has links: leave it out, or say --edges"),
+    ("uniform-clusters --record nope", "no file that was read has a column 'nope', which --record names"),
+    ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
+    ("uniform-clusters --output none/found.csv", "cannot write none/found.csv: No such file or directory"),
+    ("uniform-clusters --output .", "cannot write .: it is not a regular file"),
+    ("nope", "'nope' is not one of 'uniform-records', 'distinct-entities'"),
+])  # fmt: skip
 def test_errors_say_what_and_exit_2(folder, args, message):
     assert message in refused(*ESTIMATE, *args.split())
 
@@ -151,44 +148,38 @@ def test_too_many_files_are_told_which_command_takes_them(folder):
     assert refused("metrics", "f1", "p.csv").endswith("extra argument(s) (p.csv)\n")
 
 
-@pytest.mark.parametrize(
-    "name, content, message",
-    [
-        ("empty.csv", b"", "cannot read empty.csv: its first line is blank, which must name the columns"),
-        ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
-        ("wide.csv", b"record,cluster\n1,a,x\n2,b,y\n", "wide.csv: its lines have more fields than its header"),
-        ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        ("one.csv", b"record+cluster\n1+a\n", "one.csv needs 2 columns; it has 'record+cluster'"),
-        ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction gap.csv: 1 of 2 are missing"),
-        ("twice.csv", b"record,cluster\n1,a\n1,b\n", "record ids of the prediction twice.csv: 1 duplicates, such as '1'"),
-        ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
-        ("empty.parquet", b"", "cannot read empty.parquet: "),
-        ("blank.csv", b'record,cluster\n"1",a\n"2" ,b\n',
-            "cannot read blank.csv: line 3: ',' expected after '\"'; nothing, not even a blank, may stand"),
-        ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99, mtime=0)[:40], "cannot read cut.csv.gz: "),
-        ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name, content, message", [
+    ("empty.csv", b"", "cannot read empty.csv: its first line is blank, which must name the columns"),
+    ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
+    ("wide.csv", b"record,cluster\n1,a,x\n2,b,y\n", "wide.csv: its lines have more fields than its header"),
+    ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
+    ("one.csv", b"record+cluster\n1+a\n", "one.csv needs 2 columns; it has 'record+cluster'"),
+    ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction gap.csv: 1 of 2 are missing"),
+    ("twice.csv", b"record,cluster\n1,a\n1,b\n", "record ids of the prediction twice.csv: 1 duplicates, such as '1'"),
+    ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
+    ("empty.parquet", b"", "cannot read empty.parquet: "),
+    ("blank.csv", b'record,cluster\n"1",a\n"2" ,b\n',
+        "cannot read blank.csv: line 3: ',' expected after '\"'; nothing, not even a blank, may stand"),
+    ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99, mtime=0)[:40], "cannot read cut.csv.gz: "),
+    ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
+])  # fmt: skip
 def test_unreadable_files(folder, name, content, message):
     (folder / name).write_bytes(content)
     assert message in refused("estimate", name, "l.parquet", "--design", "uniform-clusters")
 
 
-@pytest.mark.parametrize(
-    "args, rows, message",
-    [
-        ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv, column 'w': 1 of 2 are not numbers, such as 'x' of '2'"),
-        ("known-weights --weights", "1,2\n2,3\n", "'2' is the name of its second column: is the first line a row"),
-        ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
-        ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
-        ("known-weights --weights", "e,w\n1,2\n", "weights are missing for "),
-        ("stratified --populations sizes.csv --strata", "e,s\n1,a\n,b\n", "bad.csv, column 'e': 1 of 2 are missing"),
-        ("stratified --populations sizes.csv --strata", "e,s\n1,a\n1,b\n", "bad.csv: 1 ids are listed twice"),
-        ("stratified --strata strata.csv --populations", "s,n\ns0,5.5\n", "1 of 1 are not whole numbers, such as '5.5'"),
-        ("stratified --strata strata.csv --populations", "s,n\ns0,5\n", "2 strata have no population size"),
-        ("uniform-records --drawn", "e\nnobody\n", "1 draws name units without labels: 'nobody'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("args, rows, message", [
+    ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv, column 'w': 1 of 2 are not numbers, such as 'x' of '2'"),
+    ("known-weights --weights", "1,2\n2,3\n", "'2' is the name of its second column: is the first line a row"),
+    ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
+    ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
+    ("known-weights --weights", "e,w\n1,2\n", "weights are missing for "),
+    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n,b\n", "bad.csv, column 'e': 1 of 2 are missing"),
+    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n1,b\n", "bad.csv: 1 ids are listed twice"),
+    ("stratified --strata strata.csv --populations", "s,n\ns0,5.5\n", "1 of 1 are not whole numbers, such as '5.5'"),
+    ("stratified --strata strata.csv --populations", "s,n\ns0,5\n", "2 strata have no population size"),
+    ("uniform-records --drawn", "e\nnobody\n", "1 draws name units without labels: 'nobody'"),
+])  # fmt: skip
 def test_unusable_design_files(folder, args, rows, message):
     (folder / "bad.csv").write_text(rows, encoding="utf-8")
     assert message in refused(*ESTIMATE, *args.split(), "bad.csv")
@@ -342,15 +333,12 @@ def test_the_plain_table_is_whole(folder):
     assert re.findall(rf"b3-(\w+) +{name} - p ", shown) == ["recall", "precision"]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("thresholds", "--records", "p.csv", "--picture", "x.csv"), "ends in .svg, .png"),
-        (("estimate", "--output", "x.foo"), "ends in .csv, .json, .txt"),
-        (("estimate", "--output", "x.csv", "--format", "json"), "ends in .csv: leave out --format"),
-        (("report", "--output", "x.pdf"), "ends in .html, .htm"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    (("thresholds", "--records", "p.csv", "--picture", "x.csv"), "ends in .svg, .png"),
+    (("estimate", "--output", "x.foo"), "ends in .csv, .json, .txt"),
+    (("estimate", "--output", "x.csv", "--format", "json"), "ends in .csv: leave out --format"),
+    (("report", "--output", "x.pdf"), "ends in .html, .htm"),
+])  # fmt: skip
 def test_formats_of_outputs_are_checked_before_anything_is_read(folder, options, said):
     write("p.csv", wrong=[1], table=[2], of=[3], columns=[4])
     command, *more = options
@@ -560,14 +548,11 @@ def test_help_lists_topics_and_shows_commands():
     assert "no topic 'plans'; there are 'files', " in refused("help", "plans")
 
 
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        (("--design", "uniform"), "'uniform' is not one of 'uniform-records', 'distinct-entities',"),
-        (("--draws", "many"), "Invalid value for '--draws': write a whole number"),
-        (("--level", "high"), "Invalid value for '--level': write a number"),
-    ],
-)
+@pytest.mark.parametrize("wrong, message", [
+    (("--design", "uniform"), "'uniform' is not one of 'uniform-records', 'distinct-entities',"),
+    (("--draws", "many"), "Invalid value for '--draws': write a whole number"),
+    (("--level", "high"), "Invalid value for '--level': write a number"),
+])  # fmt: skip
 def test_no_library_speaks_of_values(folder, wrong, message):
     said = " ".join(refused("estimate", "p.csv", "l.parquet", *wrong).split())
     assert message in said
@@ -836,24 +821,21 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
     assert "records that are in no pair are not known: --records lists them" in shown.stderr
 
 
-@pytest.mark.parametrize(
-    "args, message",
-    [
-        ("e.csv --edges", "is each row a link, or is 'p' a score or an answer? Say which, with the least score"),
-        ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
-        ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
-        ("w.csv --edges --records ids.csv --score p --threshold 0.5", "scores 'p' must be numbers, not such as 'match', 'no'"),
-        ("p.csv --threshold 0.5", "p.csv has records and clusters, which no threshold makes links"),
-        ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION and --frame are files"),
-        (". --edges", "with --edges, PREDICTION and --frame are files that are read into memory"),
-        ("p.csv --edges --frame .", "with --edges, PREDICTION and --frame are files that are read"),
-        ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
-        ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
-        ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', and it is not clear which is the cluster; 'p' looks like"),
-        ("w.csv", "(FILE:RECORD,CLUSTER); if rows are links between records: Clustering.from_pairs(table) (FILE --edges)"),
-        ("half.csv --missing error", "hoose a policy to go on "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("args, message", [
+    ("e.csv --edges", "is each row a link, or is 'p' a score or an answer? Say which, with the least score"),
+    ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
+    ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
+    ("w.csv --edges --records ids.csv --score p --threshold 0.5", "scores 'p' must be numbers, not such as 'match', 'no'"),
+    ("p.csv --threshold 0.5", "p.csv has records and clusters, which no threshold makes links"),
+    ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION and --frame are files"),
+    (". --edges", "with --edges, PREDICTION and --frame are files that are read into memory"),
+    ("p.csv --edges --frame .", "with --edges, PREDICTION and --frame are files that are read"),
+    ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
+    ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
+    ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', and it is not clear which is the cluster; 'p' looks like"),
+    ("w.csv", "(FILE:RECORD,CLUSTER); if rows are links between records: Clustering.from_pairs(table) (FILE --edges)"),
+    ("half.csv --missing error", "hoose a policy to go on "),
+])  # fmt: skip
 def test_what_a_file_does_not_say_must_be_said(folder, args, message):
     write("ids.csv", id=["r0", "r1", "r2"])
     write("x.csv", l=["r0", "r1"], r=["r1", "r2"])

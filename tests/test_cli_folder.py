@@ -568,9 +568,6 @@ def test_a_prediction_without_links_draws_uniform_records(files):
     np.testing.assert_allclose(read_folder("g").drawn.table["probability"], 0.5, rtol=1e-15)
 
 
-# more draws
-
-
 def begun(folder, tasks=12):
     """Answer the first tasks of A in the sheet, with a record that nobody showed, and those of others in pages."""
     folder = read_folder(folder)
@@ -588,16 +585,13 @@ def begun(folder, tasks=12):
     return read_labels(folder)
 
 
-@pytest.mark.parametrize(
-    "design, options",
-    [
-        ("uniform-records", ""),
-        ("predicted-links", "--annotators 2"),
-        ("multipurpose", "--blind"),
-        ("uniform-records", "--controls 0.2"),
-        ("multipurpose", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
-    ],
-)
+@pytest.mark.parametrize("design, options", [
+    ("uniform-records", ""),
+    ("predicted-links", "--annotators 2"),
+    ("multipurpose", "--blind"),
+    ("uniform-records", "--controls 0.2"),
+    ("multipurpose", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
+])  # fmt: skip
 def test_more_draws_keep_every_answer(files, design, options):
     drawn(*options.split(), design=design)
     before = begun("f")

@@ -117,16 +117,13 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     done(*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs")
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("edges.csv", "--at", "few"), "--at few: write a number of thresholds"),
-        (("edges.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
-        (("edges.csv", "--score", "word"), "has no column 'word'"),
-        (("edges.csv@3",), "edges.csv is taken at all thresholds: leave out the one behind its name"),
-        (("words.csv",), "scores 'score' must be numbers, not such as 'high'"),
-    ],
-)
+@pytest.mark.parametrize(("args", "said"), [
+    (("edges.csv", "--at", "few"), "--at few: write a number of thresholds"),
+    (("edges.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
+    (("edges.csv", "--score", "word"), "has no column 'word'"),
+    (("edges.csv@3",), "edges.csv is taken at all thresholds: leave out the one behind its name"),
+    (("words.csv",), "scores 'score' must be numbers, not such as 'high'"),
+])  # fmt: skip
 def test_bad_options_are_refused_with_a_sentence(files, args, said):
     EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("words.csv", index=False)
     result = judge(*args, "--records", "ids.csv")

@@ -183,15 +183,12 @@ def test_labels_of_errors_alone_raise_an_alarm():
     assert not told(19) and not told(20, right=True)
 
 
-@pytest.mark.parametrize(
-    "design, remedy",
-    [
-        (eb.UniformClusters(), (remedies.MORE, remedies.RECORDS)),
-        (eb.UniformRecords(), (remedies.MORE,)),
-        (eb.design.ByPredictedSize(eb.columns.RECORDS), (remedies.MORE,)),
-        (eb.design.KnownInclusion({i: 0.1 for i in range(20)}), (remedies.MORE,)),
-    ],
-)
+@pytest.mark.parametrize("design, remedy", [
+    (eb.UniformClusters(), (remedies.MORE, remedies.RECORDS)),
+    (eb.UniformRecords(), (remedies.MORE,)),
+    (eb.design.ByPredictedSize(eb.columns.RECORDS), (remedies.MORE,)),
+    (eb.design.KnownInclusion({i: 0.1 for i in range(20)}), (remedies.MORE,)),
+])  # fmt: skip
 def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
     prediction = {i: i // 2 if i < 800 else 5000 for i in range(1000)}
     prediction = {i: str(k) for i, k in prediction.items()}

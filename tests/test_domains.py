@@ -444,16 +444,13 @@ def test_one_error_in_two_groups_does_not_cancel_what_no_draw_shows_of_each():
     assert row.lower < row.estimate - least and row.upper > row.estimate + least
 
 
-@pytest.mark.parametrize(
-    ("cov", "level", "off"),
-    [
-        (np.eye(8), 0.95 ** (1 / 8), 0.0015),  # k independent ones have the level of Sidak, 0.95^(1/k)
-        (np.ones((2, 2)), 0.95, 0.006),
-        (np.diag([1.0, 1e-17**2]), 0.95, 0.0),  # a standard error of rounding widens no interval
-        (np.diag([1.0, 0.9e-12**2]), 0.95, 0.0),
-        (np.diag([1.0, 1.1e-12**2]), 0.95**0.5, 0.006),
-    ],
-)
+@pytest.mark.parametrize(("cov", "level", "off"), [
+    (np.eye(8), 0.95 ** (1 / 8), 0.0015),  # k independent ones have the level of Sidak, 0.95^(1/k)
+    (np.ones((2, 2)), 0.95, 0.006),
+    (np.diag([1.0, 1e-17**2]), 0.95, 0.0),  # a standard error of rounding widens no interval
+    (np.diag([1.0, 0.9e-12**2]), 0.95, 0.0),
+    (np.diag([1.0, 1.1e-12**2]), 0.95**0.5, 0.006),
+])  # fmt: skip
 def test_simultaneous_intervals(cov, level, off):
     fit = closed(np.ones(len(cov)), cov, 50.0, (0.0, np.inf))
     assert simultaneous_level(fit, 0.95) == pytest.approx(level, abs=off)

@@ -123,15 +123,12 @@ def test_comparisons(files):
     same(turned.assign(estimate=-turned.estimate), wanted)
 
 
-@pytest.mark.parametrize(
-    "args, message",
-    [
-        (("--attributes", "a.csv"), "--attributes needs --by or --across"),
-        (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
-        (("--by", "region"), "p.csv has no column 'region'; it has 'record', 'cluster' (--attributes TABLE, if"),
-        (("--by", "record", "--attributes", "a.csv"), "a.csv: 'record' is its column of ids: name another one"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("args, message", [
+    (("--attributes", "a.csv"), "--attributes needs --by or --across"),
+    (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
+    (("--by", "region"), "p.csv has no column 'region'; it has 'record', 'cluster' (--attributes TABLE, if"),
+    (("--by", "record", "--attributes", "a.csv"), "a.csv: 'record' is its column of ids: name another one"),
+])  # fmt: skip
 def test_refused(files, args, message):
     assert message in refused("estimate", "p.csv", "l.parquet", "--design", "uniform-records", *args)
 

@@ -74,9 +74,6 @@ SOURCES = {
 }
 
 
-# Ids that stand for no cluster
-
-
 def test_the_list_has_what_libraries_write():
     """Each spelling where it comes from: pandas, its own missing values as text, and NumPy's."""
     written = {
@@ -312,9 +309,6 @@ def test_the_shell_refuses_them_and_has_an_option(tmp_path):
     assert shell(tmp_path, *draw, "g", "--any-id").exit_code == 0
 
 
-# Pairs without the list of all records
-
-
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
     """4,000 entities of two among 20,000 records, of which the matcher finds 70 %: recall is .70."""
@@ -418,9 +412,6 @@ def test_memberships_that_are_taken_for_edges(tmp_path, right, records, warned):
     assert ("leave out --edges" in found.stderr) is warned
 
 
-# Mistyped columns
-
-
 ENGINES = {
     "sqlite": lambda frame, folder: sqlite(frame),
     "parquet": parquet_file,
@@ -484,21 +475,15 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
     assert found.m.tolist() == same.m.tolist() and found.n.tolist() == same.n.tolist()
 
 
-# Rows of RunSQL, types of ids
-
-
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        (lambda found: [{"x": row[0]} for row in found], "a plain cursor does, not a dict"),
-        (lambda found: ["".join(map(str, row)) for row in found], "not a str"),
-        (lambda found: [b"a" for _ in found], "not a bytes"),
-        (lambda found: [1 for _ in found], "not a int"),
-        (pd.DataFrame, "not a DataFrame"),
-        (lambda found: pa.table({"x": [1]}), "not a Table"),
-        (lambda found: None, "not a NoneType"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "told"), [
+    (lambda found: [{"x": row[0]} for row in found], "a plain cursor does, not a dict"),
+    (lambda found: ["".join(map(str, row)) for row in found], "not a str"),
+    (lambda found: [b"a" for _ in found], "not a bytes"),
+    (lambda found: [1 for _ in found], "not a int"),
+    (pd.DataFrame, "not a DataFrame"),
+    (lambda found: pa.table({"x": [1]}), "not a Table"),
+    (lambda found: None, "not a NoneType"),
+])  # fmt: skip
 def test_rows_of_another_form_are_refused(rows, told):
     engine = sqlite(table_of("w"))
     with pytest.raises(eb.DataError, match=f"run must return rows.* {told}"):
@@ -575,9 +560,6 @@ def test_floats_of_16_bits_and_uuids_are_refused_in_words(tmp_path):
         eb.measure({uuid.UUID(int=1): "a", Decimal("1.5"): "a"}, LABELS)
 
 
-# Text files
-
-
 BROKEN = {
     "short row": ("record,cluster\na,x\nb\nc,y\n", r"CSV Error on Line: 3"),
     "long row": ("record,cluster\na,x\nb,y,z\nc,y\n", r"CSV Error on Line: 3"),
@@ -630,9 +612,6 @@ def test_a_blank_header_is_refused_at_every_door(tmp_path, header):
     for door in ([], ["--memory-limit", "1GB"]):
         found = shell(tmp_path, "estimate", "p.csv", "l.csv", "--design", "uniform-clusters", *door)
         assert "its first line is blank, which must name the columns" in found.stderr
-
-
-# One file for two inputs
 
 
 @pytest.mark.parametrize("command", ["estimate", "report", "plan", "check", "compare"])

@@ -108,9 +108,6 @@ def test_integers_beyond_64_bits(tmp_path):
     assert found.to_numpy().tolist() == wanted.to_numpy().tolist()
 
 
-# The questions that a source answers, by hand
-
-
 def by_hand(prediction, seed):
     """Record, cluster, size and key, one by one."""
     size = Counter(prediction)
@@ -190,9 +187,6 @@ def test_clusters_as_records(source):
     assert clusters.counts(3)["records"].sum() == len(size)
 
 
-# Chances
-
-
 @pytest.mark.parametrize("plan", [Records(), LinkEnds(), Multipurpose()])
 def test_draws_have_their_chances_and_are_independent(plan):
     """Counts over many seeds against chances, and pairs of draws against products of chances."""
@@ -262,9 +256,6 @@ def test_a_second_look(monkeypatch):
     assert len(asked) > 1
 
 
-# Values, frames, estimates
-
-
 def test_values_are_a_column(tmp_path):
     prediction, _, _ = population(9)
     frame = frame_of(prediction)
@@ -294,17 +285,11 @@ def test_frames(tmp_path):
         same_draw(draw(opened, LinkEnds(), n=30, seed=4), draw(inside, LinkEnds(), n=30, seed=4))
 
 
-# Refusals
-
-
-@pytest.mark.parametrize(
-    ("records", "clusters", "message"),
-    [
-        ("ab", ["x", None], "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'"),
-        ("abkk", "xxyz", "1 duplicates, such as 'k'"),  # which are not drawn, for they have no links
-        ("", "", "the prediction has no record"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("records", "clusters", "message"), [
+    ("ab", ["x", None], "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'"),
+    ("abkk", "xxyz", "1 duplicates, such as 'k'"),  # which are not drawn, for they have no links
+    ("", "", "the prediction has no record"),
+])  # fmt: skip
 def test_what_a_scan_refuses(records, clusters, message, tmp_path):
     columns = {"record": records, "cluster": clusters}
     table = pa.table({name: pa.array([*values], pa.string()) for name, values in columns.items()})

@@ -30,9 +30,6 @@ def stopped(drawn, true, tasks):
     return labelled(true, order[:tasks]), list(order[tasks:])
 
 
-# Draws up to the look
-
-
 def test_draws_after_the_look_do_not_count_although_they_repeat_a_labelled_record():
     drawn = sa.draw(PRED, sa.LinkEnds(), n=200, seed=1)
     begun = drawn.table["record"][:10]
@@ -99,9 +96,6 @@ def test_only_lists_of_records_are_left_out(argument, ids):
         drawn.design(TRUE, **{argument: ids})
 
 
-# Tasks that chance has left out
-
-
 def test_draws_that_chance_left_out_are_dropped_if_no_record_repeats():
     large = pd.Series({i: i // 3 for i in range(30_000)})
     drawn = sa.draw(large, sa.Records(), n=40, seed=1)
@@ -156,8 +150,6 @@ def test_estimates_if_an_annotator_did_less_than_the_other(later):
     assert ((lower <= wanted) & (wanted <= upper)).mean() > 0.95
 
 
-# Strata without a draw to go by
-
 REGION = pd.Series(np.where(TRUE.isin([0, 3]), "import", "web"), TRUE.index)
 
 
@@ -181,8 +173,6 @@ def test_strata_of_values_without_a_begun_or_a_resolved_draw_are_refused_by_name
     assert len(drawn.design(TRUE).parts) == 2
 
 
-# Unresolved draws under other plans
-
 PEOPLE = sim.simulate(
     sim.Zeta(2.3, 12), sim.Chain([sim.Splits(0.3), sim.Merges(0.05)]), 700, np.random.default_rng(1)
 )
@@ -190,10 +180,7 @@ SIZE = PEOPLE.pred.map(PEOPLE.pred.value_counts())
 HARD = pd.Series(np.where(SIZE > 1, 0.4, 0.1), PEOPLE.pred.index)
 """The chance that nobody can resolve a record depends on its class of predicted size."""
 FIELD = pd.Series(np.where(np.arange(len(PEOPLE.true)) % 3 == 0, "f", "g"), PEOPLE.pred.index)
-PLANS = {
-    "strata": (sa.Strata(), FIELD),
-    "clusters": (sa.PredictedClusters(), None),
-}
+PLANS = {"strata": (sa.Strata(), FIELD), "clusters": (sa.PredictedClusters(), None)}
 
 
 def with_unresolved(plan, values, seed, n=150):
@@ -249,11 +236,7 @@ def test_weights_of_unresolved_draws_by_hand():
 
     cases = {
         "records": (sa.Records(), None, dict.fromkeys(pred.index, 9 / 24)),
-        "strata": (
-            sa.Strata(),
-            strata,
-            strata.map({"f": 6 / 16, "g": 3 / 8}).to_dict(),
-        ),
+        "strata": (sa.Strata(), strata, strata.map({"f": 6 / 16, "g": 3 / 8}).to_dict()),
     }
     for name, (plan, values, expected) in cases.items():
         drawn = sa.draw(pred, plan, n=9, seed=2, values=values)
@@ -298,9 +281,6 @@ def test_classes_of_unresolved_draws_are_by_record():
         drawn.design(labelled(TRUE, [first]), unresolved=rest, classes=3)
 
 
-# Chances that cannot be
-
-
 @pytest.mark.parametrize("units", [3, 7, 10, 49])
 def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refused(units):
     prediction, labels = {i: i for i in range(units)}, {i: i for i in range(units)}
@@ -313,9 +293,6 @@ def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refuse
         eb.design.KnownSelection(chance).expand(measured)
     with pytest.raises(eb.DataError, match=f"chances of {units} units sum to {units / 2:g}, although"):
         eb.design.KnownSelection(dict.fromkeys(range(units), 0.5)).expand(measured)
-
-
-# Numbers of draws
 
 
 def test_more_draws_than_anybody_needs_are_refused(monkeypatch):

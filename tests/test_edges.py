@@ -104,45 +104,39 @@ def test_the_score_may_be_any_column_that_is_named():
     assert Edges.of(WEIGHTS[["weight", "l", "r"]], ALL, "weight").score.tolist() == [7, 3, 5, -1]
 
 
-@pytest.mark.parametrize(
-    ("edges", "records", "said"),
-    [
-        (WEIGHTS, None, "do not name records that no edge has: .*records=ids"),
-        ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
-        (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
-        (WEIGHTS.rename(columns={"weight": "w"}).assign(x=[2, 3, 5, 4]), ALL,
-            "it is not clear which has the scores; say which: score='w' .FILE:l,r,w.; say which: score='x'"),
-        (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
-        (WEIGHTS.assign(weight=[1, np.nan, 2, np.nan]), ALL, "2 of 4 scores 'weight' are missing: leave these rows out"),
-        (WEIGHTS.assign(weight=list("abcd")), ALL, "scores 'weight' must be numbers, not such as 'a', 'b', 'c'"),
-        (WEIGHTS.assign(weight=[True, False, True, True]), ALL, "scores 'weight' must be numbers"),
-        (WEIGHTS.assign(r=[5, 6, 7, 9]), ALL, "are of type string, those of the column .r. of type integer"),
-        (WEIGHTS, list("abcd"), "1 of 5 records in the edges are not among all records, such as 'e'"),
-        (WEIGHTS, range(6), "of the edges are of type string, those of the list of all records of type integer: none"),
-        (WEIGHTS, [*ALL, "a"], "all records of the edges: 1 duplicates, such as 'a'"),
-        (WEIGHTS.assign(r=WEIGHTS.l), ALL, "every edge joins a record with itself"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("edges", "records", "said"), [
+    (WEIGHTS, None, "do not name records that no edge has: .*records=ids"),
+    ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
+    (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
+    (WEIGHTS.rename(columns={"weight": "w"}).assign(x=[2, 3, 5, 4]), ALL,
+        "it is not clear which has the scores; say which: score='w' .FILE:l,r,w.; say which: score='x'"),
+    (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
+    (WEIGHTS.assign(weight=[1, np.nan, 2, np.nan]), ALL, "2 of 4 scores 'weight' are missing: leave these rows out"),
+    (WEIGHTS.assign(weight=list("abcd")), ALL, "scores 'weight' must be numbers, not such as 'a', 'b', 'c'"),
+    (WEIGHTS.assign(weight=[True, False, True, True]), ALL, "scores 'weight' must be numbers"),
+    (WEIGHTS.assign(r=[5, 6, 7, 9]), ALL, "are of type string, those of the column .r. of type integer"),
+    (WEIGHTS, list("abcd"), "1 of 5 records in the edges are not among all records, such as 'e'"),
+    (WEIGHTS, range(6), "of the edges are of type string, those of the list of all records of type integer: none"),
+    (WEIGHTS, [*ALL, "a"], "all records of the edges: 1 duplicates, such as 'a'"),
+    (WEIGHTS.assign(r=WEIGHTS.l), ALL, "every edge joins a record with itself"),
+])  # fmt: skip
 def test_bad_edges_are_refused_with_a_sentence(edges, records, said):
     with pytest.raises(eb.DataError, match=said):
         Edges.of(edges, records)
 
 
-@pytest.mark.parametrize(
-    ("scores", "at", "said"),
-    [
-        ([0.1, 0.2, 0.9, 1.0], [3], "all scores lie between 0 and 1, .* 1 of 1 thresholds do not, such as 3.0"),
-        ([0.1, 0.2, 0.9, 1.0], [0.5, -1], "1 of 2 thresholds do not, such as -1.0"),
-        ([2, 3, 4, 5], [4, 1, 0], "2 of 3 thresholds are below the least score, .* such as 1.0, 0.0: .* begin at 2"),
-        ([2, 3, 4, 5], [6], "no edge has a score of 6.0 or more: the greatest is 5"),
-        ([2, 2, 2, 2], 9, "all 4 scores are 2.0, which is one clustering and no curve"),
-        ([2, 3, 4, 5], [], "no threshold is given"),
-        ([2, 3, 4, 5], [4, np.nan], "a threshold must be a number, not nan"),
-        ([2, 3, 4, 5], ["4"], "a threshold must be a number, not '4'"),
-        ([2, 3, 4, 5], 0, "a number of thresholds, must be a whole number, 1 or more, not 0"),
-        ([2, 3, 4, 5], "many", "must be a whole number, 1 or more, not 'many'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("scores", "at", "said"), [
+    ([0.1, 0.2, 0.9, 1.0], [3], "all scores lie between 0 and 1, .* 1 of 1 thresholds do not, such as 3.0"),
+    ([0.1, 0.2, 0.9, 1.0], [0.5, -1], "1 of 2 thresholds do not, such as -1.0"),
+    ([2, 3, 4, 5], [4, 1, 0], "2 of 3 thresholds are below the least score, .* such as 1.0, 0.0: .* begin at 2"),
+    ([2, 3, 4, 5], [6], "no edge has a score of 6.0 or more: the greatest is 5"),
+    ([2, 2, 2, 2], 9, "all 4 scores are 2.0, which is one clustering and no curve"),
+    ([2, 3, 4, 5], [], "no threshold is given"),
+    ([2, 3, 4, 5], [4, np.nan], "a threshold must be a number, not nan"),
+    ([2, 3, 4, 5], ["4"], "a threshold must be a number, not '4'"),
+    ([2, 3, 4, 5], 0, "a number of thresholds, must be a whole number, 1 or more, not 0"),
+    ([2, 3, 4, 5], "many", "must be a whole number, 1 or more, not 'many'"),
+])  # fmt: skip
 def test_bad_thresholds_are_refused_with_a_sentence(scores, at, said):
     with pytest.raises(eb.DataError, match=said):
         Edges.of(WEIGHTS.assign(weight=np.array(scores, dtype=float)), ALL).thresholds(at)

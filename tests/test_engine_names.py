@@ -19,14 +19,11 @@ DESIGN = eb.UniformRecords()
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
 
-@pytest.mark.parametrize(
-    "name, engine",
-    [
-        ("closed-form", engines.Taylor()),
-        ("bootstrap", engines.Resampled()),
-        ("jackknife", engines.Jackknife()),
-    ],
-)
+@pytest.mark.parametrize("name, engine", [
+    ("closed-form", engines.Taylor()),
+    ("bootstrap", engines.Resampled()),
+    ("jackknife", engines.Jackknife()),
+])  # fmt: skip
 def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
     shown = run(*CALL, "--engine", name, "--format", "csv")
     assert shown.exit_code == 0, shown.output

@@ -124,13 +124,10 @@ def test_what_an_engine_lacks_is_listed():
         engines.side_by_side({"Bayes": OnlyPrecision()}, CHOSEN[:2])
 
 
-@pytest.mark.parametrize(
-    "results, level, message",
-    [
-        ({}, 0.95, "at least one result"),
-        ({"Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
-    ],
-)
+@pytest.mark.parametrize("results, level, message", [
+    ({}, 0.95, "at least one result"),
+    ({"Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
+])  # fmt: skip
 def test_refuses(results, level, message):
     with pytest.raises(eb.DataError, match=message):
         engines.side_by_side(results, CHOSEN, level=level)

@@ -25,18 +25,15 @@ def test_example_1():
     census, P = eb.measure(data.set_index("record").pred, data.set_index("record").true), [m.P_block]
     data["entity"] = census.ids.get_indexer(data.true)
     drawn = data.entity.to_numpy()[np.random.default_rng(1).integers(len(data), size=(5000, 200))]
-
     design = eb.UniformRecords()
     found = eb.engine.taylor(eb.Sample.many(census, design, drawn), P).apply(P)
     estimate, se = found.mean[:, 0], found.sd[:, 0]
-
     links = data.merge(data, on="pred").query("record_x < record_y")
     right = (links.entity_x == links.entity_y).to_numpy()
     labelled = np.zeros((len(drawn), len(census)), dtype=bool)
     np.put_along_axis(labelled, drawn, True, axis=1)
     seen = labelled[:, links.entity_x] & labelled[:, links.entity_y]
     naive = (seen & right).sum(axis=1) / seen.sum(axis=1)
-
     assert (right.sum(), len(right)) == (833, 1600)
     for s in range(5):  # the same, one by one
         labels = data[data.entity.isin(drawn[s])].set_index("record").true
@@ -44,7 +41,6 @@ def test_example_1():
         one = eb.engine.taylor(eb.Sample(units, eb.UniformRecords(census.ids[drawn[s]])), P).apply(P)
         assert (one.mean[0], one.sd[0]) == pytest.approx((estimate[s], se[s]), rel=1e-12)
         assert eb.engine.P_naive(units) == pytest.approx(naive[s], rel=1e-12)
-
     assert naive.mean() == pytest.approx(0.987, abs=0.002)
     assert np.median(naive) == 1  # "more often than not ... 100% precision"
     assert estimate.mean() == pytest.approx(0.5215, abs=0.004)

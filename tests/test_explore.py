@@ -329,17 +329,14 @@ def predictions(files):  # noqa: F811
     (prediction // 2).to_csv("q.csv")
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *PICTURE),
-        ("compare", "p.csv", "q.csv", "labels.csv", *PICTURE),
-        ("estimate", "p.csv", "labels.csv", *PICTURE),
-        ("estimate", "q.csv", "labels.csv", *GROUPS, *PICTURE),
-        ("estimate", "q.csv", "labels.csv", "--annotator-errors", "missed=.1", *PICTURE),
-        ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
-    ],
-)
+@pytest.mark.parametrize("args", [
+    ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *PICTURE),
+    ("compare", "p.csv", "q.csv", "labels.csv", *PICTURE),
+    ("estimate", "p.csv", "labels.csv", *PICTURE),
+    ("estimate", "q.csv", "labels.csv", *GROUPS, *PICTURE),
+    ("estimate", "q.csv", "labels.csv", "--annotator-errors", "missed=.1", *PICTURE),
+    ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
+])  # fmt: skip
 def test_the_shell_writes_them(predictions, tmp_path, args):
     done(*args, *DESIGNED)
     html = (tmp_path / "picture.html").read_text(encoding="utf-8")

@@ -135,9 +135,6 @@ def fill(folder, true, suffix=".csv", change=lambda annotator, sheet: sheet):
             write_sheet(sheet, path.with_suffix(suffix))
 
 
-# sheets
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_hostile_text_is_read_back_unchanged(tmp_path, suffix):
     table = pd.DataFrame({"record": HOSTILE, "name": HOSTILE, "same": ""}, dtype=object)
@@ -220,8 +217,6 @@ def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
     assert read_sheet(tmp_path / "s.xlsx").to_numpy().tolist() == [["1", "17", "y"], ["1", "", "True"]]
 
 
-# tasks
-
 MEMBERS = pd.DataFrame({"record": ["a1", "a2", "b1"], "cluster": ["a", "a", "b"]})
 DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, of_clusters=False)
 
@@ -279,9 +274,6 @@ def test_dealing_refuses_numbers_out_of_range():
             sampling.labelling_tasks.dealt(*arguments)
 
 
-# the way there and back
-
-
 # the first plan in each form of answers, and the other plans in forms that take turns
 @pytest.mark.parametrize(
     ("plan", "suffix"),
@@ -304,8 +296,6 @@ def test_estimates_from_the_folder_are_those_of_labels_typed_in(tmp_path, plan, 
     assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
     assert set(labels.labels.index) == set(typed.index)
 
-
-# drawn predicted clusters
 
 CLUSTERS = [sampling.PredictedClusters(of) for of in (None, sampling.Records(), sampling.LinkEnds())]
 
@@ -601,8 +591,6 @@ def test_a_draw_that_was_changed_is_refused(tmp_path):
         read_labels(tmp_path)
 
 
-# answers
-
 TASKS = {"task": [1, 1, 1, 2, 2, 3], "record": ["a1", "a2", "x1", "b1", "b2", "s1"]}
 TASKS |= {"role": ["drawn", "cluster", "candidate", "drawn", "cluster", "drawn"]}
 TASKS = pd.DataFrame(TASKS)
@@ -799,9 +787,6 @@ def test_labels_that_nobody_has_made_are_refused(small):
     assert "0 of 3 tasks" in repr(labels) and "<table" in labels._repr_html_()
 
 
-# designs
-
-
 def multipurpose(original):
     """The chance of a record by the size of its cluster, up to a factor (no library code)."""
     size = original.map(original.value_counts())
@@ -905,9 +890,6 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
     assert np.isfinite(eb.estimate(pred, labels.labels, design, METRICS).sd).all()
 
 
-# damaged folders
-
-
 def rewritten(path, change, fits=False):
     """Change the facts of a folder; `fits` makes its fingerprint fit again, as of one that Python wrote."""
     about = json.loads((path / "drawn.json").read_text(encoding="utf-8"))
@@ -1007,9 +989,6 @@ def test_xlsx_sheets_that_are_no_xml_are_told(tmp_path):
             read_sheet(path)
 
 
-# folders that killed processes have left
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged at one stroke on Linux")
 def test_a_folder_is_there_at_every_moment_while_it_is_replaced(tmp_path):
     """A process that is killed between any two calls of the system leaves the old folder or the new one."""
@@ -1057,9 +1036,6 @@ def test_outputs_are_written_where_no_file_can_be_locked(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", fails)
     made(tmp_path / "f")
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
-
-
-# unresolved tasks under strata and predicted clusters
 
 
 @pytest.mark.parametrize("plan", [PLANS[-1], CLUSTERS[0]], ids=lambda plan: type(plan).__name__)

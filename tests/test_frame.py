@@ -214,14 +214,12 @@ def test_comparison_inside_the_frame(tmp_path):
     found = eb.compare({"old": PRED, "new": latest}, LABELS, design, P, frame=INSIDE)
     pd.testing.assert_frame_equal(found.differences(), wanted.differences())
     assert [s.units.frame.outside for s in found.samples] == [400 - len(INSIDE), 402 - len(INSIDE)]
-
     folders = [tmp_path / name for name in ("old", "new")]
     for folder, prediction in zip(folders, (PRED, latest), strict=True):
         folder.mkdir()
         parquet(prediction.rename("cluster").rename_axis("record").reset_index(), folder)
     scanned = eb.compare(dict(zip(("old", "new"), folders, strict=True)), LABELS, design, P, frame=INSIDE)
     pd.testing.assert_frame_equal(scanned.differences(), wanted.differences())
-
     gone = {"old": PRED.drop(INSIDE[:7]), "new": latest}
     some = LABELS.drop(INSIDE[:7], errors="ignore")
     cut = {name: p[p.index.isin(INSIDE)] for name, p in gone.items()}
@@ -256,18 +254,15 @@ def test_estimate_takes_a_frame(tmp_path):
 BEYOND = pd.concat([LABELS, pd.Series("e1", TABLE.record[~OLD].to_numpy()[:2])])
 
 
-@pytest.mark.parametrize(
-    "labels, frame, message",
-    [
-        (LABELS, [], "the frame holds no record"),
-        (LABELS, [*INSIDE[5:], None], "record ids of the frame: 1 of"),
-        (LABELS, [1, 2], "ids of the prediction are of type string, those of the frame of type integer"),
-        (LABELS, ["a", "b"], "labelled records are outside the frame"),
-        ({"gone": "e"}, ["gone"], "no record of the prediction is in the frame"),
-        (BEYOND, INSIDE, f"2 of {len(BEYOND)} labelled records are outside the frame, such as '{BEYOND.index[-2]}'"),
-        (LABELS, 7, "not int"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("labels, frame, message", [
+    (LABELS, [], "the frame holds no record"),
+    (LABELS, [*INSIDE[5:], None], "record ids of the frame: 1 of"),
+    (LABELS, [1, 2], "ids of the prediction are of type string, those of the frame of type integer"),
+    (LABELS, ["a", "b"], "labelled records are outside the frame"),
+    ({"gone": "e"}, ["gone"], "no record of the prediction is in the frame"),
+    (BEYOND, INSIDE, f"2 of {len(BEYOND)} labelled records are outside the frame, such as '{BEYOND.index[-2]}'"),
+    (LABELS, 7, "not int"),
+])  # fmt: skip
 def test_frames_that_cannot_be_used(labels, frame, message):
     for count in (eb.measure, scan):
         with pytest.raises(eb.DataError, match=message):

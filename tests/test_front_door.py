@@ -39,15 +39,12 @@ def test_a_sample_and_its_memberships_have_the_same_estimates():
     )
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ((SAMPLE, EXAMPLE.labels), "a Sample has its labels and its design"),
-        ((SAMPLE, None, DESIGN), "a Sample has its labels and its design"),
-        ((EXAMPLE.prediction,), "labels and design are missing: give estimate"),
-        ((EXAMPLE.prediction, EXAMPLE.labels), "^design is missing: give estimate"),
-    ],
-)
+@pytest.mark.parametrize("arguments, message", [
+    ((SAMPLE, EXAMPLE.labels), "a Sample has its labels and its design"),
+    ((SAMPLE, None, DESIGN), "a Sample has its labels and its design"),
+    ((EXAMPLE.prediction,), "labels and design are missing: give estimate"),
+    ((EXAMPLE.prediction, EXAMPLE.labels), "^design is missing: give estimate"),
+])  # fmt: skip
 def test_what_is_missing_or_there_twice(arguments, message):
     with pytest.raises(eb.DataError, match=message):
         eb.estimate(*arguments)

@@ -161,7 +161,6 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_its_share_of_the_m
 
 
 # Unequal probabilities without replacement (see golden/pps.R)
-
 PPS = pd.read_csv(GOLDEN / "pps_results.csv").set_index(["case", "estimator", "quantity"]).value
 
 

@@ -172,18 +172,15 @@ def test_caps_are_found_where_many_clusters_are_about_as_large(cap, populations)
     assert cut == found == populations
 
 
-@pytest.mark.parametrize(
-    ("looks", "chance"),
-    [
-        (None, 0.75),
-        (Looks(1, 1), 0.75 * 0.8 / (0.75 * 0.8 + 0.25 * 0.05)),
-        (Looks(0, 1), 0.75 * 0.2 / (0.75 * 0.2 + 0.25 * 0.95)),
-        (Looks(500, 1000), 1.0),  # 16^500 outweighs (.2/.95)^500
-        (Looks(100, 1000), 0.0),
-        (Looks(5000, 5000), 1.0),
-        (Looks(2, 5), 0.75 * 0.8**2 * 0.2**3 / (0.75 * 0.8**2 * 0.2**3 + 0.25 * 0.05**2 * 0.95**3)),
-    ],
-)
+@pytest.mark.parametrize(("looks", "chance"), [
+    (None, 0.75),
+    (Looks(1, 1), 0.75 * 0.8 / (0.75 * 0.8 + 0.25 * 0.05)),
+    (Looks(0, 1), 0.75 * 0.2 / (0.75 * 0.2 + 0.25 * 0.95)),
+    (Looks(500, 1000), 1.0),  # 16^500 outweighs (.2/.95)^500
+    (Looks(100, 1000), 0.0),
+    (Looks(5000, 5000), 1.0),
+    (Looks(2, 5), 0.75 * 0.8**2 * 0.2**3 / (0.75 * 0.8**2 * 0.2**3 + 0.25 * 0.05**2 * 0.95**3)),
+])  # fmt: skip
 def test_looks_weigh_a_cap(looks, chance):
     assert chance_capped(looks) == pytest.approx(chance, rel=1e-12)
 

@@ -384,14 +384,11 @@ DESIGNS = [eb.UniformClusters(), eb.UniformRecords(), eb.design.BySize(lambda si
 
 
 @pytest.mark.parametrize("weight", [1.0, 1 / 3, 0.1, 1e-7, 7e6])
-@pytest.mark.parametrize(
-    "pred, true, undefined, value",
-    [
-        (APART, ONE, ["homogeneity"], {"completeness": 0.0, "v-measure1": 0.0}),
-        (ONE, APART, ["completeness"], {"homogeneity": 0.0, "v-measure1": 0.0}),
-        (ONE, ONE, ["homogeneity", "completeness", "v-measure1", "adjusted-rand"], {"rand": 1.0}),
-    ],
-)
+@pytest.mark.parametrize("pred, true, undefined, value", [
+    (APART, ONE, ["homogeneity"], {"completeness": 0.0, "v-measure1": 0.0}),
+    (ONE, APART, ["completeness"], {"homogeneity": 0.0, "v-measure1": 0.0}),
+    (ONE, ONE, ["homogeneity", "completeness", "v-measure1", "adjusted-rand"], {"rand": 1.0}),
+])  # fmt: skip
 def test_no_entropy_to_explain(pred, true, undefined, value, weight):
     names = [*undefined, *value, "b3-recall"]
     units = eb.measure(pred, true)

@@ -104,8 +104,7 @@ class TestCensus:
         truth, predicted = ([x for d in domains for x in brute_force(c, d)] for c in (TRUTH, PREDICTION))
         np.testing.assert_allclose(found.fit.mean, truth, rtol=1e-12)
         np.testing.assert_allclose(found.predicted, predicted, rtol=1e-12)
-        assert (found.fit.sd == 0).all()
-        assert not any(found.fit.reasons)
+        assert (found.fit.sd == 0).all() and not any(found.fit.reasons)
 
     def test_a_census_of_predicted_clusters_is_the_truth(self):
         every = sorted(PREDICTION.unique())
@@ -123,7 +122,6 @@ class TestCensus:
 
 
 # One sample, draw by draw
-
 DRAWN = TRUTH.iloc[np.random.default_rng(4).integers(0, N, 120)].to_numpy()
 LABELS = TRUTH[TRUTH.isin(DRAWN)]
 BY_RECORDS = eb.UniformRecords(list(DRAWN))
@@ -301,8 +299,7 @@ class TestDesigns:
         each = [(counts[h], part.var(), len(part)) for h, part in enumerate(parts)]
         variance = sum(K_h**2 * (1 - n / K_h) * v / n for K_h, v, n in each)
         assert found.plain.mean[0] == pytest.approx(plain)
-        assert found.plain.sd[0] == pytest.approx(np.sqrt(variance))
-        assert found.fit.sd[0] < found.plain.sd[0]
+        assert found.plain.sd[0] == pytest.approx(np.sqrt(variance)) and found.fit.sd[0] < found.plain.sd[0]
 
     def test_weights_up_to_a_factor_are_scaled_to_the_records(self):
         labels = TRUTH[TRUTH.isin(range(100))]
@@ -332,8 +329,7 @@ class TestDesigns:
     def test_every_design_with_a_variance_is_taken(self, design):
         found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
         some = np.array([not why for why in found.fit.reasons])
-        assert some.sum() >= 8
-        assert (found.fit.sd[some] > 0).all()
+        assert some.sum() >= 8 and (found.fit.sd[some] > 0).all()
         assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
 
     @pytest.mark.parametrize("plan", [Multipurpose(), Records()])
@@ -378,8 +374,7 @@ class TestControl:
         # a draw of one of ten records weighs a tenth of that of a single record
         estimate, mirrored, known = 20 / 32, 20 / 52, 800 / 1012
         assert found.plain.mean[0] == pytest.approx(estimate)
-        assert estimate + found.weights[0] * (known - mirrored) > 1
-        assert found.fit.mean[0] == 1
+        assert estimate + found.weights[0] * (known - mirrored) > 1 and found.fit.mean[0] == 1
 
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
@@ -392,8 +387,7 @@ class TestControl:
     def test_equivalent_labels_are_those_that_the_plain_estimate_would_need(self):
         found = judged(["count"], **GIVEN)
         gain = (found.plain.sd[0] / found.fit.sd[0]) ** 2
-        assert found.equivalent_labels[0] == round(120 * (gain - 1))
-        assert found.equivalent_labels[0] > 0
+        assert found.equivalent_labels[0] == round(120 * (gain - 1)) and found.equivalent_labels[0] > 0
 
 
 class TestGuards:
@@ -407,11 +401,9 @@ class TestGuards:
         few, enough = found.effective
         assert few < room.FEWEST <= enough
         row = found.table().iloc[0]
-        assert np.isnan(row["estimate"])
-        assert np.isnan(row["lower"])
+        assert np.isnan(row["estimate"]) and np.isnan(row["lower"])
         assert f"{few:.1f} effective draws, fewer than 10" in row["reason"]
-        assert found.table()["reason"].iloc[1] == ""
-        assert "do not tell the truth" in found.sentences()[0]
+        assert found.table()["reason"].iloc[1] == "" and "do not tell the truth" in found.sentences()[0]
 
     @pytest.mark.parametrize("k", [8, 12])
     def test_the_guard_is_at_ten(self, k):
@@ -427,8 +419,7 @@ class TestGuards:
             attributes=pd.DataFrame({"record": truth.index, "amount": amount}),
             features={"x": ("amount", "sum")},
         )
-        assert found.effective[0] == pytest.approx(k)
-        assert (found.fit.reasons[0] == "") == (k == 12)
+        assert found.effective[0] == pytest.approx(k) and (found.fit.reasons[0] == "") == (k == 12)
 
     def test_a_statistic_that_no_draw_changes_is_refused(self):
         found = judged(["share(size>=1)", "count(size>=99)"])
@@ -437,8 +428,7 @@ class TestGuards:
     def test_an_empty_domain_is_refused(self):
         table = TABLE.assign(country=np.where(TRUTH.isin(DRAWN), "FR", "US"))
         found = judged(["count"], attributes=table, by="country")
-        assert found.domains == ("FR", "US")
-        assert "no labelled entity" in found.fit.reasons[1]
+        assert found.domains == ("FR", "US") and "no labelled entity" in found.fit.reasons[1]
 
     def test_what_the_matcher_wrote_is_refused(self):
         golden = TABLE.assign(year=PREDICTION.to_numpy())
@@ -523,29 +513,26 @@ class TestFeatures:
         alone = eb.impact(PREDICTION[old], labels, eb.UniformRecords(drawn), "count")
         assert found.table().equals(alone.table())
 
-    @pytest.mark.parametrize(
-        ("given", "said"),
-        [
-            ({}, "attributes=table"),
-            ({"attributes": TABLE.drop(columns="year")}, "has no column 'year'"),
-            ({"attributes": TABLE.iloc[:-2]}, "2 of .* records of the prediction have no attributes"),
-            ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
-            ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
-            ({"attributes": TABLE.assign(year="then")}, "cannot be used, such as 'then'"),
-            ({"attributes": TABLE.assign(year=SOME_TEXT)}, "1 of .* cannot be used, such as 'then'"),
-            ({"attributes": TABLE.assign(year=np.arange(N, dtype=complex))}, "cannot be used"),
-            ({"attributes": TABLE.assign(year=pd.period_range("2020", periods=N, freq="D"))}, "cannot be used"),
-            ({"attributes": pd.concat([TABLE, TABLE[["year"]]], axis=1)}, "has several columns 'year': rename all but"),
-            ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
-            ({"attributes": 3}, "a DataFrame or an Arrow table"),
-            ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
-            ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),
-            ({"attributes": TABLE, "features": {"size": ("year", "sum")}}, "give the feature another name"),
-            ({"attributes": TABLE, "features": {"other": ("year", "sum")}}, "features={'span'"),
-            ({"attributes": TABLE, "features": {"span": ("year", lambda x: np.nan)}}, "no finite number"),
-            ({"attributes": TABLE, "features": ["span"]}, "features map names"),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("given", "said"), [
+        ({}, "attributes=table"),
+        ({"attributes": TABLE.drop(columns="year")}, "has no column 'year'"),
+        ({"attributes": TABLE.iloc[:-2]}, "2 of .* records of the prediction have no attributes"),
+        ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
+        ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
+        ({"attributes": TABLE.assign(year="then")}, "cannot be used, such as 'then'"),
+        ({"attributes": TABLE.assign(year=SOME_TEXT)}, "1 of .* cannot be used, such as 'then'"),
+        ({"attributes": TABLE.assign(year=np.arange(N, dtype=complex))}, "cannot be used"),
+        ({"attributes": TABLE.assign(year=pd.period_range("2020", periods=N, freq="D"))}, "cannot be used"),
+        ({"attributes": pd.concat([TABLE, TABLE[["year"]]], axis=1)}, "has several columns 'year': rename all but"),
+        ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
+        ({"attributes": 3}, "a DataFrame or an Arrow table"),
+        ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
+        ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),
+        ({"attributes": TABLE, "features": {"size": ("year", "sum")}}, "give the feature another name"),
+        ({"attributes": TABLE, "features": {"other": ("year", "sum")}}, "features={'span'"),
+        ({"attributes": TABLE, "features": {"span": ("year", lambda x: np.nan)}}, "no finite number"),
+        ({"attributes": TABLE, "features": ["span"]}, "features map names"),
+    ])  # fmt: skip
     def test_what_is_no_feature_is_refused(self, given, said):
         given = {"features": FEATURES, **given}
         with pytest.raises(eb.DataError, match=said):
@@ -585,8 +572,6 @@ def test_a_function_of_a_users_own_with_and_without_influence():
 
 
 # Where the prediction lies, and the shell
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("impact")
@@ -611,21 +596,15 @@ def test_a_scan_is_as_in_memory(folder, monkeypatch):
         pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"features": {"own": ("year", np.ptp)}}, "no database runs"),
-        (
-            {"statistics": ["count", "gini", "top(5)"]},
-            "'gini', 'top\\(5\\)' needs a row for each .*: read the",
-        ),
-        ({"features": {"x": ("when", "sum")}}, "has no column 'when'"),
-        ({"attributes": TABLE.iloc[3:]}, "3 of .* records of the prediction have no attributes"),
-        ({"attributes": pd.concat([TABLE, TABLE[:2]])}, "2 rows of the attributes repeat a record"),
-        ({"frame": [1, 2]}, "takes no frame and no by here"),
-        ({"by": "country"}, "takes no frame and no by here"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ({"features": {"own": ("year", np.ptp)}}, "no database runs"),
+    ({"statistics": ["count", "gini", "top(5)"]}, "'gini', 'top\\(5\\)' needs a row for each .*: read the"),
+    ({"features": {"x": ("when", "sum")}}, "has no column 'when'"),
+    ({"attributes": TABLE.iloc[3:]}, "3 of .* records of the prediction have no attributes"),
+    ({"attributes": pd.concat([TABLE, TABLE[:2]])}, "2 rows of the attributes repeat a record"),
+    ({"frame": [1, 2]}, "takes no frame and no by here"),
+    ({"by": "country"}, "takes no frame and no by here"),
+])  # fmt: skip
 def test_what_a_scan_refuses(folder, given, said):
     pytest.importorskip("duckdb")
     given = {"attributes": folder / "orders.parquet", "features": {"x": ("year", "range")}} | given
@@ -669,7 +648,6 @@ def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():
 
 
 # Attributes that are no numbers, or that some records lack
-
 COUNT = np.arange(len(TABLE))
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(COUNT % 50, "D")
 UNSUITABLE = {

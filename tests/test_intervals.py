@@ -176,8 +176,6 @@ def test_masses_below_0_are_refused(mass):
 
 
 # How far entities can move each metric
-
-
 def sampled(seed=0, predicted=False):
     rng = np.random.default_rng(seed)
     true, pred = np.sort(rng.integers(0, 40, 160)), rng.integers(0, 60, 160)
@@ -269,8 +267,6 @@ def test_error_counts_of_a_sample_without_errors_have_upper_limits_above_0():
 
 
 # Degrees of freedom
-
-
 @pytest.mark.parametrize("strata", [1, 5, 100])
 def test_degrees_of_freedom_of_even_strata_are_draws_less_strata(strata):
     """As R's degf: 100 strata of 2 draws have 100."""

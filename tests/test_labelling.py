@@ -24,8 +24,6 @@ def rng(seed=1):
 
 
 # Rates
-
-
 def test_quantiles_of_priors_are_those_of_scipy():
     q = np.linspace(0.01, 0.99, 7)
     np.testing.assert_allclose(Beta(3, 17).ppf(q), stats.beta(3, 17).ppf(q), rtol=1e-9)
@@ -39,27 +37,21 @@ def test_each_part_of_a_prior_has_a_draw():
     rates = Annotator(Beta(2, 38), Beta(3, 17), 0.25, Gamma(2, 100)).draw(40, 1)
     for name, prior in (("removed", stats.beta(2, 38)), ("missed", stats.beta(3, 17))):
         assert sorted((prior.cdf(rates[name]) * 40).astype(int)) == list(range(40))
-    assert (rates["kept"] == 0.25).all()
-    assert abs(np.corrcoef(rates["removed"], rates["missed"])[0, 1]) < 0.4
+    assert (rates["kept"] == 0.25).all() and abs(np.corrcoef(rates["removed"], rates["missed"])[0, 1]) < 0.4
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Beta(0, 1), "a and b of Beta"),
-        (lambda: Gamma(0, 1), "cases and entities of Gamma"),
-        (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
-        (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Beta(0, 1), "a and b of Beta"),
+    (lambda: Gamma(0, 1), "cases and entities of Gamma"),
+    (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
+    (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
+])  # fmt: skip
 def test_rates_that_cannot_be(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()
 
 
 # Errors, there and back
-
-
 def world(entities=400, home=4, foreign=3, away=(1, 2), spare=3000):
     """Entities with a home, which has foreign records, and pieces elsewhere; and unlabelled clusters of 3 and of 1."""
     prediction, truth, starts, record = {}, {}, [], 0
@@ -231,8 +223,7 @@ def test_imputed_labels_say_what_perfect_ones_do(kind, rates):
     perfect, ignored = (answer(labels=x).estimate for x in (labels, seen))
     given = Decisions(seen, pred, start.index, rng())
     found = np.mean([answer(labels=impute(given, rates, rng(i))).estimate for i in range(5)], axis=0)
-    assert np.abs(found - perfect).max() < 0.02
-    assert np.abs(ignored - perfect).max() > 0.01
+    assert np.abs(found - perfect).max() < 0.02 and np.abs(ignored - perfect).max() > 0.01
 
 
 def test_two_values_that_imputation_has_by_hand():
@@ -305,7 +296,6 @@ def test_labels_without_room_for_imputed_errors_are_no_error():
 
 
 # Two annotators
-
 PREDICTION = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d"}
 
 
@@ -325,8 +315,7 @@ def test_two_annotators_by_hand():
     assert pair.judge(settled, swapped=True)[counts].tolist() == [0, 1, 0, 1, 0, 1, 1, 2]
     rates = pair.rates(settled)
     assert (rates.removed, rates.missed) == (Beta(0.5, 2.5), Beta(0.5, 2.5))
-    assert (rates.kept, rates.added) == (Beta(1.5, 2.5), Gamma(1.5, 4))
-    assert "2 settled tasks" in rates.source
+    assert (rates.kept, rates.added) == (Beta(1.5, 2.5), Gamma(1.5, 4)) and "2 settled tasks" in rates.source
     assert pair.rates(settled, of_first=True).kept == Beta(1.5, 1.5)
     with pytest.raises(eb.DataError, match="no task of the annotators has settled labels"):
         pair.rates({2: "x"})

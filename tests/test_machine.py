@@ -117,8 +117,6 @@ def test_a_machine_helps_careful_labels_of_a_part():
 
 
 # Refusals
-
-
 def table_of(*rows):
     return pd.DataFrame(list(rows), columns=["drawn", "record", "probability"])
 
@@ -126,22 +124,19 @@ def table_of(*rows):
 ONE = table_of(("a", "b", 0.9))
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ((ONE.drop(columns="record"), ["a"]), "the table of answers has no column 'record'; it has 'drawn'"),
-        ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not from 0 to 1"),
-        ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
-        ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': give each a row or more"),
-        ((ONE, ["b"]), "1 of 1 drawn records have no answer"),
-        ((table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]), "1 records of column 'drawn' were not drawn, such"),
-        ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),
-        ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
-        ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
-        ((table_of((1, "b", 1)), [1]), "are of type integer, those of the column .* of type string|all strings or all integers"),
-        ((ONE, [1]), "are of type integer, those of the column .* of type string"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("arguments, message", [
+    ((ONE.drop(columns="record"), ["a"]), "the table of answers has no column 'record'; it has 'drawn'"),
+    ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not from 0 to 1"),
+    ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
+    ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': give each a row or more"),
+    ((ONE, ["b"]), "1 of 1 drawn records have no answer"),
+    ((table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]), "1 records of column 'drawn' were not drawn, such"),
+    ((table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]), "1 pairs have several answers, such as .'a', "),
+    ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
+    ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
+    ((table_of((1, "b", 1)), [1]), "are of type integer, those of the column .* of type string|all strings or all integers"),
+    ((ONE, [1]), "are of type integer, those of the column .* of type string"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(arguments, message):
     with pytest.raises(eb.DataError, match=message):
         machine_labels(*arguments)

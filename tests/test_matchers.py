@@ -173,24 +173,21 @@ def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
         assert "own: read 600 records" in told and "(customer, grp of new.csv)" in told
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        ("estimate own.csv:customer,grp truth.csv --cluster name", "--cluster and what stands behind the file"),
-        ("estimate edges.csv@2 truth.csv --threshold 3", "--threshold and what stands behind the file"),
-        ("clusters edges.csv:customer_l,customer_r,match_weight@2 --score w", "--score and what stands behind"),
-        ("clusters edges.csv:customer_l@2", "a link has two records: name the columns of both"),
-        ("clusters edges.csv:customer_l --edges", "a link has two records: name the columns of both"),
-        ("clusters own.csv:a,b,c,d", "takes three columns behind its name at most"),
-        ("estimate own.csv:grp truth.csv:a,b,c", "truth.csv takes 2 columns behind its name, not :a,b,c"),
-        ("estimate own.csv:grp truth.csv@0.5", "truth.csv takes 2 columns behind its name, not @0.5"),
-        ("estimate own.csv:grp truth.csv:nope,person", "has no column 'nope'"),
-        ("clusters edges.csv@2 --records own.csv:nope", "own.csv has no column 'nope'"),
-        ("impact own.csv:grp truth.csv --attributes own.csv:nope --feature n=name:distinct", "has no column 'nope'"),
-        ("estimate own.csv:shop+customer,grp truth.csv", "has no column 'shop'"),
-        ("estimate own.csv:customer,grp truth.csv --memory-limit 1GB --cluster name", "--cluster and what stands"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "said"), [
+    ("estimate own.csv:customer,grp truth.csv --cluster name", "--cluster and what stands behind the file"),
+    ("estimate edges.csv@2 truth.csv --threshold 3", "--threshold and what stands behind the file"),
+    ("clusters edges.csv:customer_l,customer_r,match_weight@2 --score w", "--score and what stands behind"),
+    ("clusters edges.csv:customer_l@2", "a link has two records: name the columns of both"),
+    ("clusters edges.csv:customer_l --edges", "a link has two records: name the columns of both"),
+    ("clusters own.csv:a,b,c,d", "takes three columns behind its name at most"),
+    ("estimate own.csv:grp truth.csv:a,b,c", "truth.csv takes 2 columns behind its name, not :a,b,c"),
+    ("estimate own.csv:grp truth.csv@0.5", "truth.csv takes 2 columns behind its name, not @0.5"),
+    ("estimate own.csv:grp truth.csv:nope,person", "has no column 'nope'"),
+    ("clusters edges.csv@2 --records own.csv:nope", "own.csv has no column 'nope'"),
+    ("impact own.csv:grp truth.csv --attributes own.csv:nope --feature n=name:distinct", "has no column 'nope'"),
+    ("estimate own.csv:shop+customer,grp truth.csv", "has no column 'shop'"),
+    ("estimate own.csv:customer,grp truth.csv --memory-limit 1GB --cluster name", "--cluster and what stands"),
+])  # fmt: skip
 def test_what_stands_behind_a_file_is_heeded_or_refused(files, call, said):
     design = [] if call.startswith("clusters") else ["-d", "uniform-clusters"]
     assert said in refused(*call.split(), *design)
@@ -216,16 +213,13 @@ def test_a_known_name_comes_before_another_column_of_the_same_ids(files):
     assert run("estimate", "p.csv", "l.csv", *DESIGN).stdout == wanted
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        ("thresholds edges.csv truth.csv --records own.csv:customer --at .9,.99", "say which: score="),
-        ("draw edges.csv --edges -d pairs -n 9 --seed 1 --records own.csv:customer --threshold .9 -o q", "say which"),
-        ("estimate words.csv truth.csv", "answers 'is_match' must be 1 or 0, yes or no, not such as 'maybe'"),
-        ("estimate percent.csv@0.95 truth.csv", "lie between 96 and 99, all above 0.95: is that a share"),
-        ("estimate own.csv:grp gold.csv", "it is not clear which is the entity"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "said"), [
+    ("thresholds edges.csv truth.csv --records own.csv:customer --at .9,.99", "say which: score="),
+    ("draw edges.csv --edges -d pairs -n 9 --seed 1 --records own.csv:customer --threshold .9 -o q", "say which"),
+    ("estimate words.csv truth.csv", "answers 'is_match' must be 1 or 0, yes or no, not such as 'maybe'"),
+    ("estimate percent.csv@0.95 truth.csv", "lie between 96 and 99, all above 0.95: is that a share"),
+    ("estimate own.csv:grp gold.csv", "it is not clear which is the entity"),
+])  # fmt: skip
 def test_what_would_be_another_number_is_asked(files, call, said):
     ends = {"id_l": IDS[:-1], "id_r": IDS[1:]}
     write("words.csv", **ends, is_match=np.where(np.arange(RECORDS - 1) % 2, "maybe", "y"))

@@ -20,8 +20,7 @@ WITH_A_PARAMETER = [
 
 @pytest.mark.parametrize("metric", [*EVERY, *WITH_A_PARAMETER], ids=lambda metric: metric.name)
 def test_a_metric_has_a_meaning_of_one_short_sentence_and_a_group(metric):
-    assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
-    assert len(metric.meaning.split()) <= 25
+    assert metric.meaning.endswith(".") and metric.meaning[0].isupper() and len(metric.meaning.split()) <= 25
     assert metric.group is not m.definitions.Group.OTHER
     assert metric.meaning in repr(metric) and metric.source in repr(metric)
 
@@ -76,8 +75,7 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
 )  # fmt: skip
 def test_signatures_fit_into_a_tooltip(function):
     assert signature(function).parameters["metrics"].default is eb.metrics.DEFAULT_METRICS
-    assert "= DEFAULT_METRICS" in str(signature(function))
-    assert len(str(signature(function))) <= 330
+    assert "= DEFAULT_METRICS" in str(signature(function)) and len(str(signature(function))) <= 330
     defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
     assert max(len(repr(default)) for default in defaults) <= 40
 

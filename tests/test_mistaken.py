@@ -123,20 +123,17 @@ def test_a_few_clusters_may_have_lost_the_record_that_they_are_named_after():
 PREDICTION = pd.Series(["a", "a", "b", "b", "c", "c"], ["x1", "x2", "x3", "x4", "x5", "x6"])
 
 
-@pytest.mark.parametrize(
-    "labels, message",
-    [
-        ({"X1": "e", " x2 ": "e", "zz": "f"},
-            "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both"),
-        (
-            {"a": "x1", "b": "x2"},
-            "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred.* in the other order",
-        ),
-        ({"zz": "e", "yy": "e"},
-            "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or"),
-        ({f"y{i}": "e" for i in range(9)}, "the labels hold more records than the prediction, which has 6"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("labels, message", [
+    ({"X1": "e", " x2 ": "e", "zz": "f"},
+        "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both"),
+    (
+        {"a": "x1", "b": "x2"},
+        "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred.* in the other order",
+    ),
+    ({"zz": "e", "yy": "e"},
+        "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or"),
+    ({f"y{i}": "e" for i in range(9)}, "the labels hold more records than the prediction, which has 6"),
+])  # fmt: skip
 def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
     for missing in set(eb.Missing) - {eb.Missing.COMMON}:
         with pytest.raises(eb.DataError, match=message) as error:
@@ -145,19 +142,16 @@ def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
         assert error.value.remedies == other_order  # no policy for records that are lacking
 
 
-@pytest.mark.parametrize(
-    "prediction, labels, message",
-    [
-        (["007", "08"], ["7", "8"], "2 of them are there with other leading zeros"),
-        (
-            ["\u00e9", "a\u0301"],
-            ["e\u0301", "\u00e1"],
-            r"2 .* are there in another form of Unicode \(NFC or NFD\)",
-        ),
-        (["7", "8"], ["7.0", "8.0"], r"2 of them are there with or without '\.0' at the end"),
-        (["0", "1", "2"], ["p", "q"], "its records are 0, 1, 2, …: are they the index of a table"),
-    ],
-)
+@pytest.mark.parametrize("prediction, labels, message", [
+    (["007", "08"], ["7", "8"], "2 of them are there with other leading zeros"),
+    (
+        ["\u00e9", "a\u0301"],
+        ["e\u0301", "\u00e1"],
+        r"2 .* are there in another form of Unicode \(NFC or NFD\)",
+    ),
+    (["7", "8"], ["7.0", "8.0"], r"2 of them are there with or without '\.0' at the end"),
+    (["0", "1", "2"], ["p", "q"], "its records are 0, 1, 2, …: are they the index of a table"),
+])  # fmt: skip
 def test_ids_that_are_written_otherwise(prediction, labels, message):
     with pytest.raises(eb.DataError, match=message):
         eb.measure(dict.fromkeys(prediction, "c"), dict.fromkeys(labels, "e"))
@@ -185,8 +179,7 @@ def test_a_policy_is_offered_where_only_some_are_missing():
 
 def test_no_message_sends_commands_to_a_terminal():
     error = eb.DataError("a \x1b]0;title\x07 b\r\x9b \u202e c\n\td é")
-    assert str(error) == "a \\x1b]0;title\\x07 b\\r\\x9b \\u202e c\n\td é"
-    assert printable("'") == "'"
+    assert str(error) == "a \\x1b]0;title\\x07 b\\r\\x9b \\u202e c\n\td é" and printable("'") == "'"
 
 
 def shown(home=0, elsewhere=0, nowhere=0, unrelated=0, share=1e-5):
@@ -198,26 +191,23 @@ def shown(home=0, elsewhere=0, nowhere=0, unrelated=0, share=1e-5):
     return are_edges(rows, rows, np.where(own == 0, rows, own), known, np.full(n, share))
 
 
-@pytest.mark.parametrize(
-    "rows, edges",
-    [
-        ({"elsewhere": 9}, True),
-        ({"nowhere": 9}, True),
-        ({"home": 9}, False),
-        ({"elsewhere": 9, "share": 0.3}, False),
-        ({"elsewhere": 9, "share": 0.1}, False),
-        ({"elsewhere": 9, "share": 0.087}, False),  # by chance with a probability of 1e-6 or more
-        ({"elsewhere": 9, "share": 0.086}, True),
-        ({"elsewhere": 9, "share": 0.05}, True),
-        ({"elsewhere": 9, "unrelated": 35}, True),
-        ({"elsewhere": 9, "unrelated": 37}, False),
-        ({"home": 89, "elsewhere": 11}, True),
-        ({"home": 91, "elsewhere": 9}, False),
-        ({"home": 49, "nowhere": 51}, True),
-        ({"home": 51, "nowhere": 49}, False),
-        ({"unrelated": 9}, False),
-    ],
-)
+@pytest.mark.parametrize("rows, edges", [
+    ({"elsewhere": 9}, True),
+    ({"nowhere": 9}, True),
+    ({"home": 9}, False),
+    ({"elsewhere": 9, "share": 0.3}, False),
+    ({"elsewhere": 9, "share": 0.1}, False),
+    ({"elsewhere": 9, "share": 0.087}, False),  # by chance with a probability of 1e-6 or more
+    ({"elsewhere": 9, "share": 0.086}, True),
+    ({"elsewhere": 9, "share": 0.05}, True),
+    ({"elsewhere": 9, "unrelated": 35}, True),
+    ({"elsewhere": 9, "unrelated": 37}, False),
+    ({"home": 89, "elsewhere": 11}, True),
+    ({"home": 91, "elsewhere": 9}, False),
+    ({"home": 49, "nowhere": 51}, True),
+    ({"home": 51, "nowhere": 49}, False),
+    ({"unrelated": 9}, False),
+])  # fmt: skip
 def test_bounds_of_what_is_taken_for_edges(rows, edges):
     assert shown(**rows) is edges
 

@@ -116,8 +116,6 @@ def test_the_line_says_which_clusters_hold_half_of_the_links():
 
 
 # Two lists, of which a few matches are missed, as Splink's `link_only` finds febrl4
-
-
 def two_lists():
     """800 pairs, and 100 single records which are 50 missed matches."""
     pred = pd.Series([*np.repeat(np.arange(800), 2), *range(800, 900)])
@@ -158,8 +156,6 @@ def test_the_number_of_records_by_the_draws_has_its_error():
 
 
 # Remedies
-
-
 def unlike(weights, design):
     """A sample with too many or too few of 20 clusters of 20, the others being single, by a design."""
     pred = pd.Series([*range(400), *np.repeat(np.arange(400, 420), 20)])
@@ -251,7 +247,6 @@ def test_draws_of_records_show_what_a_heap_is():
 
 
 # The uniform records among the draws
-
 PRED = pd.Series(np.repeat(np.arange(6), [1, 1, 1, 2, 4, 7]))
 
 
@@ -268,8 +263,7 @@ def test_what_stays_are_uniform_records():
     assert abs(len(found) / (10 * n) - share) < 4.5 * np.sqrt(share * (1 - share) / (10 * n))
     at = found["record"].to_numpy()
     pairs = np.bincount(at[:-1] * len(PRED) + at[1:], minlength=len(PRED) ** 2)
-    assert stats.chisquare(pairs).pvalue > 1e-3
-    assert (found["probability"] == 1 / len(PRED)).all()
+    assert stats.chisquare(pairs).pvalue > 1e-3 and (found["probability"] == 1 / len(PRED)).all()
 
 
 def test_the_uniform_part_is_estimated_as_uniform_records_are():

@@ -104,10 +104,8 @@ BROKEN = CENSUS.table()["exact"].to_numpy() < 1
 
 def rows_with_odds(Z, code, resolved, wrong, odds, begun):
     """Rows of all draws, (n, k), whose sum and spread are the totals and their variance: loops over draws.
-
     z_s + (U/Σδ) δ_s (z_s - m) of resolved draws, and m of the others, with the mean m by odds of the class.
-    Draws that were not begun have the mean of these rows, which are moved away from it by as much.
-    """
+    Draws that were not begun have the mean of these rows, which are moved away from it by as much."""
     rows = np.zeros((len(code), Z.shape[1]))
     for g in set(code):
         of, there = code == g, (code == g) & begun
@@ -555,17 +553,14 @@ def test_classes_by_size_have_resolved_draws():
             assert np.log2(least) % 1 == 0 and ((size >= least) == (classes >= least)).all()
 
 
-@pytest.mark.parametrize(
-    "resolved, classes, problem",
-    [
-        ([True, False], None, "1 of 2 draws are resolved, but the design has 3 draws"),
-        ([True, True, True, False], list("aaab"), "1 classes hold no resolved draw, such as 'b': merge"),
-        ([True, True, True, False], list("aaa"), "3 classes for 4 draws"),
-        ([True, True, True, False], ["a", None, "a", "a"], "1 of 4 draws have no class"),
-        ([1, 1, 1, 0], None, "resolved holds True or False"),
-        ([False], None, "True for one or more"),
-    ],
-)
+@pytest.mark.parametrize("resolved, classes, problem", [
+    ([True, False], None, "1 of 2 draws are resolved, but the design has 3 draws"),
+    ([True, True, True, False], list("aaab"), "1 classes hold no resolved draw, such as 'b': merge"),
+    ([True, True, True, False], list("aaa"), "3 classes for 4 draws"),
+    ([True, True, True, False], ["a", None, "a", "a"], "1 of 4 draws have no class"),
+    ([1, 1, 1, 0], None, "resolved holds True or False"),
+    ([False], None, "True for one or more"),
+])  # fmt: skip
 def test_other_responses_are_refused(resolved, classes, problem):
     units = eb.measure({1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6})
     with pytest.raises(eb.DataError, match=problem):

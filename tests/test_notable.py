@@ -1,8 +1,6 @@
 """A tenth of the predicted links out of reach decides in several places: each of them, on both sides of it.
-
-All samples have thirty of fifty right pairs, and one cluster that no draw touches holds less or more than a tenth
-of all links.
-"""
+All samples have thirty of fifty right pairs, and one cluster that no draw touches holds less or more than a
+tenth of all links."""
 
 from types import SimpleNamespace
 

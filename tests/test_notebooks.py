@@ -1,7 +1,5 @@
-"""Notebooks show what their sentences say, here and elsewhere, and use what the API reference lists.
-
-`make notebooks` runs each with other seeds of chance, on a processor without AVX as `make kernel` does.
-"""
+"""Notebooks show what their sentences say, here and elsewhere, and use what the API reference lists. `make
+notebooks` runs each with other seeds of chance, on a processor without AVX as `make kernel` does."""
 
 import ast
 import copy
@@ -123,8 +121,7 @@ TINY = {
 def test_a_number_that_nothing_shows_is_found():
     wrong = copy.deepcopy(TINY)
     wrong["cells"][0]["source"] += " Five fail."
-    assert find_unshown(TINY, ROOT) == []
-    assert find_unshown(wrong, ROOT) == ["Five in: Five fail."]
+    assert find_unshown(TINY, ROOT) == [] and find_unshown(wrong, ROOT) == ["Five in: Five fail."]
 
 
 @pytest.mark.notebook

@@ -144,8 +144,6 @@ def test_predictions_in_other_orders_are_aligned_once():
 
 
 # Which differences are shown
-
-
 def several(number, records=600):
     entity = np.arange(records) // 3
     names = [f"m{i:02d}" for i in range(number)]

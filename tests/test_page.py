@@ -35,10 +35,8 @@ HOME = {0: "a", 1: "a", 2: "b", 3: "c", 4: "c", 5: "c"}
 
 def population(names=()):
     """Ten tasks of six records: a prediction, the truth, and attributes, under ids of which some are given.
-
-    Record 0 of each six is drawn. In odd tasks record 1 of its cluster is another person; in every third
-    task record 3, a candidate, is the same person; in the sixth record 5 is, which is no candidate.
-    """
+    Record 0 of each six is drawn. In odd tasks record 1 of its cluster is another person; in every third task
+    record 3, a candidate, is the same person; in the sixth record 5 is, which is no candidate."""
     ids = [*names, *(f"r{i}" for i in range(len(names), 60))]
     rows = []
     for i, record in enumerate(ids):
@@ -171,10 +169,8 @@ def test_ten_tasks_a_reload_hostile_ids_and_back(visit, tmp_path):
     typed = {record: set(table.index[table["person"] == table["person"][record]]) for record in drawn}
     assert entities(answers) == typed
     assert answers.loc[answers["role"] == "drawn", "note"].tolist() == ["", *[""] * 4, HOSTILE[0], *[""] * 4]
-    assert set(answers["annotator"]) == {"Ada", ""}
-    assert seen.page.title() == "Records to label"
-    assert seen.complaints == []
-    assert all(url.startswith(("file:", "blob:")) for url in seen.requests)
+    assert set(answers["annotator"]) == {"Ada", ""} and seen.page.title() == "Records to label"
+    assert seen.complaints == [] and all(url.startswith(("file:", "blob:")) for url in seen.requests)
 
 
 def test_the_policy_lets_no_request_out_and_no_other_script_in(visit):
@@ -209,8 +205,7 @@ def test_the_policy_lets_no_request_out_and_no_other_script_in(visit):
         blocked = seen.page.evaluate(probe, address)
         assert not heard and seen.page.title() != "x"
         seen.page.goto(address)
-        assert seen.page.evaluate(probe, address) == []
-        assert {"/fetched", "/image.png"} <= set(heard)
+        assert seen.page.evaluate(probe, address) == [] and {"/fetched", "/image.png"} <= set(heard)
         assert seen.page.title() == "x"
         server.shutdown()
     assert {"connect-src", "img-src", "HTML of text"} <= set(blocked)
@@ -267,8 +262,7 @@ def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
     seen.save(tmp_path / "saved.json")
     answers = read_answers(tmp_path / "saved.json", clusters(), PRINT)
     assert entities(answers) == {"c1": {"c1", "c3"}, "c2": {"c2", "c4"}, "d1": {"d1"}}
-    assert set(answers["task"][answers["annotator"] == "Ada"]) == {1, 2, 5}
-    assert not seen.complaints
+    assert set(answers["task"][answers["annotator"] == "Ada"]) == {1, 2, 5} and not seen.complaints
 
 
 def test_a_settled_task_is_open_again_if_its_answer_is_taken_back(visit):
@@ -355,16 +349,13 @@ def test_answers_can_be_loaded_elsewhere_and_overwrite_only_after_a_question(vis
     assert there.page.locator("#cluster tr.other").count() == 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"version": 2}, "no file of answers"),
-        ({"fingerprint": "other"}, "another draw"),
-        ({"annotator": "Bo"}, "answers of Bo"),
-        ({"answers": [{"task": 1, "record": "r6"}]}, "1 task of this file is not in this page"),
-        ("not JSON", "no file of answers"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), [
+    ({"version": 2}, "no file of answers"),
+    ({"fingerprint": "other"}, "another draw"),
+    ({"annotator": "Bo"}, "answers of Bo"),
+    ({"answers": [{"task": 1, "record": "r6"}]}, "1 task of this file is not in this page"),
+    ("not JSON", "no file of answers"),
+])  # fmt: skip
 def test_other_files_are_not_loaded(visit, tmp_path, changed, said):
     good = {"version": 1, "fingerprint": PRINT, "annotator": "Ada", "answers": []}
     path = tmp_path / "other.json"
@@ -431,8 +422,6 @@ def test_five_thousand_tasks(visit):
 
 
 # ---- without a browser
-
-
 def saved(answers=(), **changed):
     whole = {"version": 1, "fingerprint": PRINT, "annotator": "Ada", "answers": list(answers)}
     return json.dumps(whole | changed)
@@ -470,56 +459,50 @@ def test_a_file_is_read_as_its_text(tmp_path):
     assert read["task"].is_monotonic_increasing
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("answers.json", "cannot read the answers.*a file needs its Path"),
-        (Path("none.json"), r"cannot read .*none\.json"),
-        ("[]", "cannot read the answers.*: it is list, and no object"),
-        ("{}", "no file of answers"),
-        (saved(version=2), "version 2; this erbayes reads 1"),
-        (saved(fingerprint="x"), "another draw or another prediction.*'x'"),
-        (saved(annotator=None), "names no annotator"),
-        (saved([7]), "answer 1 is int"),
-        (saved([{"task": 1}]), "answer 1 has no 'record', 'same'"),
-        (saved([answer(same="r1")]), "'same' is 'r1', not texts"),
-        (saved([answer(same=[1])]), r"'same' is \[1\], not texts"),
-        (saved([answer(cannot_tell=1)]), "'cannot_tell' is 1, not bool"),
-        (saved([answer(task="1")]), "'task' is '1', not int"),
-        (saved([answer(task=11)]), "task 11 of record 'r0' is not among the 10 tasks"),
-        (saved([answer(record="r6")]), "task 1 of record 'r6' is not among"),
-        (saved([answer(), answer()]), "task 1 is answered twice"),
-        (saved([answer(same=["r1", "r2"])]), "more than one answer about records 'r2'"),
-        (saved([answer(different=["r2", "r2", "r3", "r4"])]), "more than one answer about records 'r2'"),
-        (saved([answer(same=["r1", "r99"])]), "task 1 does not show records 'r99'"),
-        (saved([answer(same=["r1", "r0"])]), "task 1 does not show records 'r0'"),
-        (saved([answer(different=["r2", "r3"], added=["r4"])]), "shows records 'r4', which cannot be added"),
-        (saved([answer(added=["r0"])]), "shows records 'r0', which cannot be added"),
-        (saved([answer(different=["r2"])]), "1 tasks are said to be done and have no answers about 2 records"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "said"), [
+    ("answers.json", "cannot read the answers.*a file needs its Path"),
+    (Path("none.json"), r"cannot read .*none\.json"),
+    ("[]", "cannot read the answers.*: it is list, and no object"),
+    ("{}", "no file of answers"),
+    (saved(version=2), "version 2; this erbayes reads 1"),
+    (saved(fingerprint="x"), "another draw or another prediction.*'x'"),
+    (saved(annotator=None), "names no annotator"),
+    (saved([7]), "answer 1 is int"),
+    (saved([{"task": 1}]), "answer 1 has no 'record', 'same'"),
+    (saved([answer(same="r1")]), "'same' is 'r1', not texts"),
+    (saved([answer(same=[1])]), r"'same' is \[1\], not texts"),
+    (saved([answer(cannot_tell=1)]), "'cannot_tell' is 1, not bool"),
+    (saved([answer(task="1")]), "'task' is '1', not int"),
+    (saved([answer(task=11)]), "task 11 of record 'r0' is not among the 10 tasks"),
+    (saved([answer(record="r6")]), "task 1 of record 'r6' is not among"),
+    (saved([answer(), answer()]), "task 1 is answered twice"),
+    (saved([answer(same=["r1", "r2"])]), "more than one answer about records 'r2'"),
+    (saved([answer(different=["r2", "r2", "r3", "r4"])]), "more than one answer about records 'r2'"),
+    (saved([answer(same=["r1", "r99"])]), "task 1 does not show records 'r99'"),
+    (saved([answer(same=["r1", "r0"])]), "task 1 does not show records 'r0'"),
+    (saved([answer(different=["r2", "r3"], added=["r4"])]), "shows records 'r4', which cannot be added"),
+    (saved([answer(added=["r0"])]), "shows records 'r0', which cannot be added"),
+    (saved([answer(different=["r2"])]), "1 tasks are said to be done and have no answers about 2 records"),
+])  # fmt: skip
 def test_other_answers_are_refused(text, said):
     with pytest.raises(DataError, match=said):
         read_answers(text, tasks_of(population()), PRINT)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda t: t.drop(columns="role"), "no column 'role'"),
-        (lambda t: t.iloc[:0], "no tasks"),
-        (lambda t: t.assign(task=t["task"].astype(str)), "must be integers"),
-        (lambda t: t.assign(role=t["role"].replace("cluster", "home")), "10 rows .* such as 'home'"),
-        (lambda t: t[t["role"] != "drawn"], "10 tasks do not have one drawn record each, such as task 1 with 0"),
-        (lambda t: pd.concat([t, t.iloc[[1, 1]]]), "2 rows repeat a record of their task, such as 'r1' in task 1"),
-        (lambda t: t.assign(record=t["record"].where(t["record"] != "r1")), "1 of 50 are missing"),
-        (lambda t: t.assign(same="y"), "hold answers in 50 cells"),
-        (lambda t: pd.concat([t, t[["name"]]], axis=1), "columns 'name' twice"),
-        (lambda t: t.to_dict(), "tasks are a DataFrame"),
-        (lambda t: t.assign(role=t["role"].where(t["role"].eq("drawn") | (t.index == 1), "shown")),
-            "1 rows of the tasks tell a role, such as 'cluster', and others"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda t: t.drop(columns="role"), "no column 'role'"),
+    (lambda t: t.iloc[:0], "no tasks"),
+    (lambda t: t.assign(task=t["task"].astype(str)), "must be integers"),
+    (lambda t: t.assign(role=t["role"].replace("cluster", "home")), "10 rows .* such as 'home'"),
+    (lambda t: t[t["role"] != "drawn"], "10 tasks do not have one drawn record each, such as task 1 with 0"),
+    (lambda t: pd.concat([t, t.iloc[[1, 1]]]), "2 rows repeat a record of their task, such as 'r1' in task 1"),
+    (lambda t: t.assign(record=t["record"].where(t["record"] != "r1")), "1 of 50 are missing"),
+    (lambda t: t.assign(same="y"), "hold answers in 50 cells"),
+    (lambda t: pd.concat([t, t[["name"]]], axis=1), "columns 'name' twice"),
+    (lambda t: t.to_dict(), "tasks are a DataFrame"),
+    (lambda t: t.assign(role=t["role"].where(t["role"].eq("drawn") | (t.index == 1), "shown")),
+        "1 rows of the tasks tell a role, such as 'cluster', and others"),
+])  # fmt: skip
 def test_other_tables_of_tasks_are_refused(change, said):
     with pytest.raises(DataError, match=said):
         labelling_page(change(tasks_of(population())), "Ada", PRINT)
@@ -537,14 +520,11 @@ def test_the_page_needs_no_other_file():
     assert "://" not in page and "<link" not in page and " src=" not in page.split('id="data"')[0]
     assert "<title>&lt;title&gt; &amp; {data}</title>" in page
     (data,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
-    assert not set("<>&\u2028") & set(data)
-    assert json.loads(data)["file"] == "answers-Ada-b.json"
+    assert not set("<>&\u2028") & set(data) and json.loads(data)["file"] == "answers-Ada-b.json"
     assert Path(json.loads(data)["file"]).name == json.loads(data)["file"]
 
 
 # ---- blind pages, controls, and the time of an answer
-
-
 def blinded(table):
     """The ten tasks with one role for all records but the drawn one."""
     tasks = tasks_of(table)
@@ -574,8 +554,7 @@ def test_enter_alone_answers_nothing_in_a_blind_page(visit, tmp_path):
     assert (seen.current(), seen.count()) == (3, "2 of 10 done")
     seen.save(tmp_path / "answers.json")
     answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
-    assert answers["same"].head(5).tolist() == ["y", "y", "y", "n", "n"]
-    assert not seen.complaints
+    assert answers["same"].head(5).tolist() == ["y", "y", "y", "n", "n"] and not seen.complaints
 
 
 def test_enter_in_a_blind_page_leads_out_of_a_search(visit):
@@ -592,8 +571,7 @@ def test_enter_in_a_blind_page_leads_out_of_a_search(visit):
 def test_a_blind_page_does_not_tell_what_is_of_the_cluster(visit):
     seen = visit(blinded(population()))
     text = seen.page.inner_text("body") + seen.page.inner_text("#data") + seen.page.inner_text("#said")
-    assert "Records to compare" in text
-    assert not re.search("cluster|candidate|predict", text)
+    assert "Records to compare" in text and not re.search("cluster|candidate|predict", text)
 
 
 def test_a_control_looks_like_a_record_of_the_cluster(visit):
@@ -637,8 +615,7 @@ def test_the_time_of_an_answer_is_that_at_work(visit, tmp_path):
     answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
     drawn = answers[answers["role"] == "drawn"]
     found = drawn["seconds"].tolist()
-    assert found[4:] == [""] * 6
-    assert [float(value) for value in found[:4]] == [5, 20, 60, 87]
+    assert found[4:] == [""] * 6 and [float(value) for value in found[:4]] == [5, 20, 60, 87]
     other = visit(tasks, file="other.html")
     other.load(tmp_path / "answers.json", "text=Loaded answers")
     other.save(tmp_path / "again.json")
@@ -660,13 +637,9 @@ def test_answers_without_a_time_are_read():
 
 
 # ---- what is in sight
-
-
 def strangers(columns=8):
-    """Forty tasks: a cluster of the same birthday and name with a slip, five candidates, and wide columns.
-
-    Of the candidates the fourth has all but a letter of the drawn record, and the second its name alone.
-    """
+    """Forty tasks: a cluster of the same birthday and name with a slip, five candidates, and wide columns. Of
+    the candidates the fourth has all but a letter of the drawn record, and the second its name alone."""
     rng = np.random.default_rng(4)
     rows = []
     for task in range(1, 41):
@@ -815,5 +788,4 @@ def test_pairs_stand_side_by_side_and_keep_their_answers_apart(browser, tmp_path
     assert visit.count() == "2 of 2 done"
     saved = tmp_path / "answers.json"
     visit.save(saved)
-    assert read_answers(saved, tasks, "f")["same"].tolist() == ["y", "y", "y", "n"]
-    assert not visit.complaints
+    assert read_answers(saved, tasks, "f")["same"].tolist() == ["y", "y", "y", "n"] and not visit.complaints

@@ -75,36 +75,30 @@ def test_a_changed_output_is_seen(folder):
     assert re.search(r"^erbayes \d+\.\d", pages.rerun(page), re.M)
 
 
-@pytest.mark.parametrize(
-    ("shown", "now"),
-    [
-        ("R  0.913  0.869", "R  0.914  0.868"),
-        ("x  0.9999", "x  1"),  # zeros at the end are not printed
-        ("se 2e-05", "se 1e-05"),
-        ("lower -0.10,", "lower -0.09,"),
-        ("it is 9.99 %.", "it is 10.00 %."),
-        ("── 9.9 ── 1", "───   10.0 ─  1"),  # wider numbers move columns
-    ],
-)
+@pytest.mark.parametrize(("shown", "now"), [
+    ("R  0.913  0.869", "R  0.914  0.868"),
+    ("x  0.9999", "x  1"),  # zeros at the end are not printed
+    ("se 2e-05", "se 1e-05"),
+    ("lower -0.10,", "lower -0.09,"),
+    ("it is 9.99 %.", "it is 10.00 %."),
+    ("── 9.9 ── 1", "───   10.0 ─  1"),  # wider numbers move columns
+])  # fmt: skip
 def test_roundings_of_one_value_agree(shown, now):
     assert pages.differing_lines(shown, now) == pages.differing_lines(now, shown) == []
 
 
-@pytest.mark.parametrize(
-    ("shown", "now"),
-    [
-        ("R  0.913", "R  0.915"),
-        ("R  0.913", "R  0.92"),
-        ("6,631 clusters", "6,632 clusters"),  # a count is exact
-        ("R  0.54", "P  0.54"),
-        ("R  0.54", "R  -0.54"),
-        ("R  0.54", "R  0.54  0.1"),
-        ("R  0.54", "R  nan"),
-        ("erbayes 0.1.0", "erbayes 0.1.1"),
-        ("b3-recall r12.5", "b3-recall r12.6"),
-        ("one line", "one line\ntwo"),
-    ],
-)
+@pytest.mark.parametrize(("shown", "now"), [
+    ("R  0.913", "R  0.915"),
+    ("R  0.913", "R  0.92"),
+    ("6,631 clusters", "6,632 clusters"),  # a count is exact
+    ("R  0.54", "P  0.54"),
+    ("R  0.54", "R  -0.54"),
+    ("R  0.54", "R  0.54  0.1"),
+    ("R  0.54", "R  nan"),
+    ("erbayes 0.1.0", "erbayes 0.1.1"),
+    ("b3-recall r12.5", "b3-recall r12.6"),
+    ("one line", "one line\ntwo"),
+])  # fmt: skip
 def test_other_values_differ(shown, now):
     assert pages.differing_lines(shown, now) and pages.differing_lines(now, shown)
 

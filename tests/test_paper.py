@@ -97,10 +97,7 @@ CLUSTERS = RNG.choice(sorted(C), n, replace=False).tolist()
 
 @pytest.mark.parametrize(
     ("theta", "design"),
-    [
-        (1.0, eb.UniformClusters()),
-        (1 - n / len(C), eb.UniformClusters(population=len(C))),
-    ],
+    [(1.0, eb.UniformClusters()), (1 - n / len(C), eb.UniformClusters(population=len(C)))],
 )
 def test_cluster_sampling_formulas_13_and_14(theta, design):
     A, B = [len(C[c]) for c in CLUSTERS], [N * f(c) / LINKS for c in CLUSTERS]

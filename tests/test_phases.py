@@ -50,8 +50,6 @@ SAMPLE = as_drawn(TRUTH, RECORDS[:150])
 
 
 # All samples
-
-
 @pytest.mark.slow
 def test_a_fixed_weight_is_unbiased_and_its_variance_too():
     """B-cubed recall under uniform records is a mean over draws: nothing is a matter of first order."""
@@ -112,8 +110,6 @@ def _recalls(clusters, prediction, records=None):
 
 
 # The estimate
-
-
 def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     sample, every = sample_of(TRUTH, RECORDS[:150]), sample_of(TRUTH, RECORDS)
     found, plain = two_phases.TwoPhase(every)(sample, PR), engine.Taylor()(sample, PR)
@@ -240,8 +236,7 @@ def coverage(records, n, draws, repetitions, cheap, seed):
 @pytest.mark.parametrize("records", [True, False])
 def test_intervals_are_shorter_and_keep_their_promise(records):
     held, width, _ = coverage(records, 80, 400, 60, CHEAP, 1)
-    assert held.mean() >= 0.93 and held.min() >= 0.9
-    assert (width < 0.9).all()
+    assert held.mean() >= 0.93 and held.min() >= 0.9 and (width < 0.9).all()
 
 
 @pytest.mark.study
@@ -272,8 +267,6 @@ def test_what_no_careful_draw_reaches_is_allowed_for():
 
 
 # Who takes them, and refusals
-
-
 def test_the_door_reports_and_pictures_take_them():
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     found = eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
@@ -285,24 +278,18 @@ def test_the_door_reports_and_pictures_take_them():
     plots.draw_forest(found, ax=Figure().subplots())
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"careful": [0, 1]}, "2 positions for 150 draws: it needs a different one for each"),
-        ({"careful": [0.5] * 150}, "whole numbers from 0, among the 600 draws"),
-        ({"careful": [0] * 150}, "a different one for each"),
-        ({"careful": range(500, 650)}, "among the 600 draws"),
-        ({"careful": range(-1, 149)}, "whole numbers from 0"),
-        (
-            {"cheap_design": eb.UniformRecords()},
-            "the cheap design UniformRecords does not say in which order",
-        ),
-        ({"design": eb.UniformRecords()}, "the careful design UniformRecords does not say in which order"),
-        ({"cheap_design": eb.DistinctEntities(600)}, "independent draws of one stratum"),
-        ({"cheap": TRUTH, "cheap_design": "census"}, "leave out population= of the cheap design"),
-        ({"cheap": "the same"}, "0 draws have cheap labels only"),
-    ],
-)
+@pytest.mark.parametrize("change, message", [
+    ({"careful": [0, 1]}, "2 positions for 150 draws: it needs a different one for each"),
+    ({"careful": [0.5] * 150}, "whole numbers from 0, among the 600 draws"),
+    ({"careful": [0] * 150}, "a different one for each"),
+    ({"careful": range(500, 650)}, "among the 600 draws"),
+    ({"careful": range(-1, 149)}, "whole numbers from 0"),
+    ({"cheap_design": eb.UniformRecords()}, "the cheap design UniformRecords does not say in which order"),
+    ({"design": eb.UniformRecords()}, "the careful design UniformRecords does not say in which order"),
+    ({"cheap_design": eb.DistinctEntities(600)}, "independent draws of one stratum"),
+    ({"cheap": TRUTH, "cheap_design": "census"}, "leave out population= of the cheap design"),
+    ({"cheap": "the same"}, "0 draws have cheap labels only"),
+])  # fmt: skip
 def test_refusals(change, message):
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     arguments = {"labels": labels, "design": design, "cheap": cheap, "cheap_design": cheap_design} | change

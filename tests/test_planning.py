@@ -177,10 +177,8 @@ def test_half_widths_fall_with_draws_and_costs_rise():
 
 @pytest.mark.parametrize("plan", ["records", "clusters"])
 def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
-    """Of the estimate, log S² and log effective. The jackknife linearises nothing.
-
-    Each draw of the pilot counts 20 times, so that leaving one out is a small step.
-    """
+    """Of the estimate, log S² and log effective. The jackknife linearises nothing. Each draw of the pilot
+    counts 20 times, so that leaving one out is a small step."""
     drawn, design = np.tile(pilots(plan, 100, 1)[0].expansion.order, 20), PLANS[plan][0]
 
     def pilot(unit):
@@ -203,8 +201,7 @@ def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
     wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
         table = forecast(*pilots(plan, 120, 1), wanted, DESIGNS).table(0.05, assurance=0.5)
-        assert (table["n_low"] <= table["n"]).all()
-        assert (table["n"] <= table["n_high"].fillna(10**9)).all()
+        assert (table["n_low"] <= table["n"]).all() and (table["n"] <= table["n_high"].fillna(10**9)).all()
 
 
 def test_the_doubt_of_a_pilot_widens_the_answer():
@@ -231,8 +228,7 @@ def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
 
 def test_records_without_replacement_cost_what_all_units_cost_in_the_end():
     found = forecast(PEOPLE, METRICS[:1], {"r": eb.UniformRecords(population=N)}).designs["r"]
-    assert found.cost(N) == pytest.approx(N)
-    assert found.half_widths(N, 0.95) == pytest.approx([0])
+    assert found.cost(N) == pytest.approx(N) and found.half_widths(N, 0.95) == pytest.approx([0])
 
 
 def test_costs_of_entities_that_records_favour():
@@ -259,8 +255,7 @@ def test_a_pilot_without_error_has_bounds_by_its_pseudo_draws(design):
     assert found.designs["d"].variance[0] == 0 and np.isnan(doubt(found.designs["d"])[0])
     row = found.table(0.05, assurance=0.5).iloc[0]
     assert 10 < row.n < 40  # by the pseudo-draws alone
-    assert row.n_low <= row.n and 196 < row.n_high < 2000
-    assert row.n < found.table(0.05).n[0] < row.n_high
+    assert row.n_low <= row.n and 196 < row.n_high < 2000 and row.n < found.table(0.05).n[0] < row.n_high
 
 
 def test_assurance_moves_the_width_by_its_quantile():
@@ -329,33 +324,29 @@ def test_a_metric_that_does_not_reach_its_width_takes_no_other_with_it():
 PILOT = pilots("records", 50, 1)[0]
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: forecast(PILOT, [], DESIGNS), "no metric is asked for"),
-        (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 49 of 49"),
-        (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).table(0), "half widths must be above 0 and finite, not 0"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1, 0.5, 0.1, 99.0]),
-            "b3-recall lies between 0 and 1, so that a half width of 0.5 says nothing: write 0.02 for 2"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1]), "2 half widths for 5 metrics"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).table(0.1, 1.5), "level must lie strictly between 0 and 1"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).designs["records"].half_widths(1, 0.9), "1 draws: 2 or more are needed"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).designs["distinct clusters"].half_widths(K + 1, 0.9),
-            f"{K + 1} draws: 2 or more are needed, {K} at most"),
-        (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
-        (lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}), "probability must be positive and finite"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make, message", [
+    (lambda: forecast(PILOT, [], DESIGNS), "no metric is asked for"),
+    (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 49 of 49"),
+    (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).table(0), "half widths must be above 0 and finite, not 0"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1, 0.5, 0.1, 99.0]),
+        "b3-recall lies between 0 and 1, so that a half width of 0.5 says nothing: write 0.02 for 2"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).table([0.1, 0.1]), "2 half widths for 5 metrics"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).table(0.1, 1.5), "level must lie strictly between 0 and 1"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).designs["records"].half_widths(1, 0.9), "1 draws: 2 or more are needed"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).designs["distinct clusters"].half_widths(K + 1, 0.9),
+        f"{K + 1} draws: 2 or more are needed, {K} at most"),
+    (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
+    (lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}), "probability must be positive and finite"),
+])  # fmt: skip
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()
 
 
 # Designs by predicted size
-
 LINKS = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
 ROOTS = eb.design.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
 

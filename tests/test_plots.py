@@ -50,8 +50,7 @@ def test_forest_of_one_result(ax):
     assert_array_equal(spans(intervals)[:, :, 0], found.interval(0.8, eb.intervals.Symmetric()))
     assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
-    assert ax.get_xlabel() == "estimate and 80 % interval"
-    assert ax.get_legend() is None
+    assert ax.get_xlabel() == "estimate and 80 % interval" and ax.get_legend() is None
 
 
 def test_forest_of_several_results(ax):
@@ -115,8 +114,7 @@ def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
             assert place.x0 >= 0 and place.y0 >= 0 and place.x1 <= figure.bbox.x1
         assert box.height >= 12 * len(rows(panel)), "a row has the height of its letters"
     legend = panels[0][0].get_legend().get_window_extent(renderer)
-    assert legend.y1 <= figure.bbox.y1
-    assert not any(legend.overlaps(box) for _, box in panels)
+    assert legend.y1 <= figure.bbox.y1 and not any(legend.overlaps(box) for _, box in panels)
     places = [box for _, box in panels]
     assert all(above.y0 > below.y1 for above, below in pairwise(places))
 
@@ -312,10 +310,8 @@ def test_new_axes_when_none_are_given(monkeypatch):
     pyplot.switch_backend("agg")
     forest = plots.draw_forest(eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN))
     assert rows(forest) == [x.name for x in CHOSEN]
-    assert len(plots.draw_influence(SAMPLE, m.b3_recall).patches) == 8
-    assert plots.draw_balance(SAMPLE).lines
-    assert plots.draw_estimates(runs_of(5), "P").lines
-    assert plots.draw_coverage(runs_of(5).table()).lines
+    assert len(plots.draw_influence(SAMPLE, m.b3_recall).patches) == 8 and plots.draw_balance(SAMPLE).lines
+    assert plots.draw_estimates(runs_of(5), "P").lines and plots.draw_coverage(runs_of(5).table()).lines
     assert len(pyplot.get_fignums()) == 5
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(eb.DataError, match=r"plots need matplotlib: pip install 'erbayes\[plots\]'"):
@@ -496,7 +492,6 @@ def test_mates(ax, fit):
 
 
 # Contours over labelling errors
-
 SHARES = np.linspace(0, 0.9, 10)
 
 

@@ -22,10 +22,8 @@ TABLE = [P, R, F1, m.b3_precision, m.b3_recall, CR]
 
 
 def giant(pairs, sampled=20, wrong=2):
-    """A giant of 5 records (10 links) that no draw touches, beside `pairs` predicted pairs.
-
-    The first `wrong` sampled pairs are two entities each, of which both are drawn.
-    """
+    """A giant of 5 records (10 links) that no draw touches, beside `pairs` predicted pairs. The first `wrong`
+    sampled pairs are two entities each, of which both are drawn."""
     prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: 10**6 for i in range(5)}
     labels = {r: (r if r < 2 * wrong else 10**5 + r // 2) for r in range(2 * sampled)}
     return prediction, labels
@@ -52,8 +50,6 @@ def widened(x, ends, share):
 
 
 # The share
-
-
 def links(sizes):
     return sum(s * (s - 1) / 2 for s in sizes)
 
@@ -84,8 +80,6 @@ def test_the_share_is_0_if_the_prediction_is_not_known_as_a_whole_or_has_no_link
 
 
 # The default interval
-
-
 @pytest.mark.parametrize("level", [0.5, 0.95])
 @pytest.mark.parametrize("pairs", [2000, 190, 90, 89, 20])
 def test_the_share_enters_the_intervals_of_precision_and_f1(pairs, level):
@@ -200,8 +194,6 @@ def test_the_share_stays_with_its_metric():
 
 
 # What the share implies
-
-
 def partitions(n):
     """All ways to divide n records into entities, as tuples of codes."""
     ways = [(0,)]
@@ -251,8 +243,6 @@ def test_nothing_bounds_the_true_links_that_are_missed_out_of_reach():
 
 
 # Checks
-
-
 @pytest.mark.parametrize("rule", [REPEATED, ONCE])
 @pytest.mark.parametrize("metric", [P, R, F1, m.fowlkes_mallows, m.jaccard])
 @pytest.mark.parametrize("pairs, verdict", [(90, Verdict.HOLDS), (89, Verdict.OPEN)])

@@ -37,8 +37,7 @@ def lines(text):
 
 def test_the_code_prints_the_output_beside_it():
     (code, _), (output,) = block("python"), block("text")
-    assert len([line for line in lines(code) if line]) == 8
-    assert run(code, {}) == in_own_words(lines(output))
+    assert len([line for line in lines(code) if line]) == 8 and run(code, {}) == in_own_words(lines(output))
 
 
 def run(code, names):
@@ -66,8 +65,7 @@ def test_three_more_lines_give_a_sentence_and_a_picture():
     run(code, names)
     sentence, picture, side_by_side = lines(more)
     quoted = sentence.split("  # ")[1].removesuffix(" ...")
-    assert run(sentence, names)[0].startswith(quoted)
-    assert eval(picture, names).figure.axes
+    assert run(sentence, names)[0].startswith(quoted) and eval(picture, names).figure.axes
     plt.close("all")
     call = ast.parse(side_by_side, mode="eval").body
     assert ast.unparse(call.func) == "eb.side_by_side"
@@ -123,8 +121,7 @@ def test_the_picture_and_the_home_page_have_these_figures():
     assert truth.endswith(f"{true:.3f}"[1:]) and truth.index("│") == column(true)
     home = " ".join((Path(__file__).parents[1] / "docs/index.md").read_text(encoding="utf-8").split())
     quoted = "{:.0f} % of the links that the matcher made are right ({:.0f} to {:.0f} %)"
-    assert quoted.format(*100 * shown) in home
-    assert f"would say {100 * naive:.1f} %" in home
+    assert quoted.format(*100 * shown) in home and f"would say {100 * naive:.1f} %" in home
 
 
 def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
@@ -197,5 +194,4 @@ def test_designs_of_the_table_exist():
     assert len(rows) == 7
     options = CliRunner().invoke(app, ["estimate", "--help"]).stdout
     for design, option in rows:
-        assert hasattr(eb, design)
-        assert option in options
+        assert hasattr(eb, design) and option in options

@@ -90,8 +90,7 @@ def test_attributes_of_the_folder_stand_back(folder):
     draw_and_answer("own.csv", "shown", *OWN, "--attributes", "shown.csv")
     assert "person of own.csv" in run("estimate", "shown", "--by", "person").stderr
     said = run("estimate", "shown", "--by", "country", "--attributes", "other.csv").stderr
-    assert "country of other.csv" in said
-    assert "shown.csv" not in run("estimate", "shown").stderr
+    assert "country of other.csv" in said and "shown.csv" not in run("estimate", "shown").stderr
     (folder / "shown.csv").unlink()
     assert "own.csv has no column 'country'" in refused("estimate", "shown", "--by", "country")
 

@@ -93,8 +93,7 @@ drawn_too = pytest.mark.usefixtures("pictures_too")
 @drawn_too
 def test_no_markup_comes_from_the_data():
     hostile, plain = Tags(hostile_page()), Tags(report(sample([]), CHOSEN, about={"call": "x"}))
-    assert hostile.seen == plain.seen
-    assert hostile.attributes == plain.attributes
+    assert hostile.seen == plain.seen and hostile.attributes == plain.attributes
     assert not {"script", "svg", "iframe", "link"} & hostile.seen
     assert not [name for name in hostile.attributes if name.startswith("on")]
 
@@ -102,8 +101,7 @@ def test_no_markup_comes_from_the_data():
 @drawn_too
 def test_nothing_comes_from_elsewhere():
     page = hostile_page()
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)
-    assert "url(" not in page and "@import" not in page
+    assert not re.findall(r'(?:src|href)="(?!data:)', page) and "url(" not in page and "@import" not in page
     assert "default-src 'none'" in page
 
 
@@ -116,8 +114,7 @@ def test_pictures_are_valid_and_show_ids_as_text():
     for picture in shown:
         tags = {e.tag.split("}")[1] for e in tree.fromstring(picture).iter()}
         assert not {"script", "image", "a", "foreignObject"} & tags
-    assert "&lt;script&gt;document.title" in shown[1]
-    assert "$\\frac{$ 名\ufffd\ufffd\ufffd" in shown[1]
+    assert "&lt;script&gt;document.title" in shown[1] and "$\\frac{$ 名\ufffd\ufffd\ufffd" in shown[1]
 
 
 def dom(tmp_path, page):
@@ -153,10 +150,8 @@ def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
 
 
 def measure_beyond(tmp_path, page, width):
-    """Pixels by which the page, and each box of a table, are wider than there is room.
-
-    A phone is a frame: chromium's windows are at least 500 pixels wide.
-    """
+    """Pixels by which the page, and each box of a table, are wider than there is room. A phone is a frame:
+    chromium's windows are at least 500 pixels wide."""
     page = re.sub("<meta http-equiv[^>]*>", "", page)
     probe = (
         "<script>parent.postMessage([document.documentElement, ...document.querySelectorAll('.wide')]"
@@ -198,8 +193,7 @@ def test_what_it_says():
     for metric in CHOSEN:
         assert f"<th>{metric.name}<small>{metric.meaning}</small></th>" in page
     assert "of 100 samples drawn like this one, about 90 give an interval that covers" in page
-    assert "clusters.csv" in page and "erbayes report ..." in page
-    assert "UniformClusters()" in page
+    assert "clusters.csv" in page and "erbayes report ..." in page and "UniformClusters()" in page
     for alarm in eb.alarms(drawn, CHOSEN):
         assert f"<li><b>{alarm.grade.value}</b>: {alarm.replace(chr(39), '&#39;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]
@@ -300,15 +294,12 @@ def flawless(metric, prediction=CLEAN, engines=None, **options):
     return drawn, sentence
 
 
-@pytest.mark.parametrize(
-    ("metric", "said"),
-    [
-        ("pairwise-precision", "showed a false link; with {} confidence at least {} of the links that the "),
-        ("pairwise-recall", "showed a missed link; with {} confidence at least {} of the true links are found."),
-        ("b3-recall", "lowers b3-recall; with {} confidence b3-recall is at least {}."),
-        ("cluster-precision", "lowers cluster-precision; with {} confidence cluster-precision is at least {}."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("metric", "said"), [
+    ("pairwise-precision", "showed a false link; with {} confidence at least {} of the links that the "),
+    ("pairwise-recall", "showed a missed link; with {} confidence at least {} of the true links are found."),
+    ("b3-recall", "lowers b3-recall; with {} confidence b3-recall is at least {}."),
+    ("cluster-precision", "lowers cluster-precision; with {} confidence cluster-precision is at least {}."),
+])  # fmt: skip
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, said, level):
     """The other end is the one of the table, digit by digit: the table has .xyz, and the sentence xy.z %."""
@@ -365,8 +356,7 @@ def test_only_faults_forbid_quoting(grade, blocked):
 
     page = report(quiet(), [m.pairwise_recall], engines={"mine": doubted})
     (sentence,) = headline(page)
-    assert ("Do not quote" in sentence) is blocked
-    assert ("Once no fault is left" in page) is blocked
+    assert ("Do not quote" in sentence) is blocked and ("Once no fault is left" in page) is blocked
     assert f"<li><b>{grade or 'caution'}</b>: mine: something &lt;is&gt; doubtful.</li>" in page
 
 
@@ -505,8 +495,7 @@ def test_warnings_of_an_engine_are_on_the_page_and_passed_on():
     quiet = report(sample([]), [m.b3_recall], engines={"sure": Taylor()})
     with pytest.warns(UserWarning, match="the chains disagree") as warned:
         page = report(sample([]), [m.b3_recall], engines={"un<sure": unsure})
-    assert len(warned) == 1
-    assert page.count("un&lt;sure: the chains disagree &lt;much&gt;") == 1
+    assert len(warned) == 1 and page.count("un&lt;sure: the chains disagree &lt;much&gt;") == 1
     assert "Do not quote" in page and "Do not quote" not in quiet
 
 
@@ -554,15 +543,12 @@ def test_records_need_their_columns():
         report(sample([]), CHOSEN, records={})
 
 
-@pytest.mark.parametrize(
-    ("design", "said"),
-    [
-        (eb.UniformRecords(), "8 records were drawn at random on Monday, each with the same chance, and labelled"),
-        (eb.UniformClusters(), "8 entities were drawn at random on Monday, each with the same chance, and labelled"),
-        (eb.DistinctEntities(9), "draws were made at random on Monday by the design DistinctEntities, and labelled"),
-        (eb.design.Responding(eb.UniformRecords(), [True] * 8 + [False]), "records were drawn at random on Monday, each"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("design", "said"), [
+    (eb.UniformRecords(), "8 records were drawn at random on Monday, each with the same chance, and labelled"),
+    (eb.UniformClusters(), "8 entities were drawn at random on Monday, each with the same chance, and labelled"),
+    (eb.DistinctEntities(9), "draws were made at random on Monday by the design DistinctEntities, and labelled"),
+    (eb.design.Responding(eb.UniformRecords(), [True] * 8 + [False]), "records were drawn at random on Monday, each"),
+])  # fmt: skip
 def test_what_was_done_is_a_sentence(design, said):
     drawn = eb.Sample(sample([]).units, design)
     engines, about = {"one": Taylor()}, {"drawn on": "Monday", "labelled by": "A and B"}
@@ -592,8 +578,7 @@ def test_alarms_of_a_grade_stand_together_under_what_they_ask():
     grades = [Grade.NOTE, Grade.FAULT, Grade.CAUTION, Grade.FAULT]
     groups = module.group_alarms([Sentence(f"s{i}", grade) for i, grade in enumerate(grades)])
     wanted = [("fault", ["s1", "s3"]), ("caution", ["s2"]), ("note", ["s0"])]
-    assert [(g["grade"], g["sentences"]) for g in groups] == wanted
-    assert set(module.GRADES) == set(Grade)
+    assert [(g["grade"], g["sentences"]) for g in groups] == wanted and set(module.GRADES) == set(Grade)
 
 
 SIZED = pd.Series(np.repeat(np.arange(200), 1 + np.arange(200) % 4))

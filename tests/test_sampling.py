@@ -17,10 +17,7 @@ from erbayes import labels as sa
 from erbayes import metrics as m
 from erbayes.design.draws import count_fixed
 from erbayes.labels.plans import PLANS, from_plain, to_plain
-from erbayes.labels.source import (
-    in_order,
-    keys_of,
-)
+from erbayes.labels.source import in_order, keys_of
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -64,8 +61,6 @@ def values_of(plan):
 
 
 # Which records
-
-
 def in_key_order(ids, seed):
     """Ids in the order of their keys, in plain Python."""
     return sorted(ids, key=lambda i: (hashlib.md5(f"{seed}:{i}".encode()).hexdigest()[:16], str(i)))
@@ -265,7 +260,6 @@ def test_strata_draw_in_proportion_inside_themselves():
 
 
 # Estimates: unbiased over all draws of a plan, with the design that it makes itself
-
 SIZES = pd.Series(M)
 LABELS = pd.Series(TRUE)
 CENSUS = eb.engine.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.ALL)
@@ -396,7 +390,6 @@ def test_squares_of_predicted_clusters_are_those_of_the_population():
 
 
 # Identified or refused
-
 ENDS = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
 
 
@@ -459,8 +452,6 @@ def test_labelled_records_that_the_prediction_lacks():
 
 
 # Files
-
-
 @pytest.mark.parametrize("plan", [*CHANCES, sa.Strata(), sa.PredictedClusters(sa.Records())], ids=repr)
 def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)
@@ -484,36 +475,31 @@ def test_every_plan_has_a_name():
 
 
 # Bad input
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: sa.draw(PRED, sa.Records, n=5, seed=1), "Records is a class: pass an object of it"),
-        (lambda: sa.draw(PRED, "uniform", n=5, seed=1), "a plan is an object such as LinkEnds"),
-        (lambda: sa.draw(PRED, sa.Records(), n=0, seed=1), "n must be a whole number, 1 or more"),
-        (lambda: sa.draw(PRED, sa.Records(), n=5, seed=-1), "seed must be a whole number, 0 or more"),
-        (lambda: sa.draw({}, sa.Records(), n=5, seed=1), "the prediction has no record"),
-        (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), n=5, seed=1), "the total of 'predicted_links' is 0 in this prediction"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1), "GivenProbabilities needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
-        (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=KIND), "chances must be numbers"),
-        (lambda: sa.draw(PRED, sa.Strata(), n=5, seed=1), "Strata needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.Strata(), n=3, seed=1, values=KIND), "3 draws do not give each of 2 strata two draws"),
-        (lambda: sa.PredictedClusters(sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
-        (lambda: sa.draw(PRED, sa.PredictedClusters(), n=6, seed=1), "6 draws without replacement of 5 predicted clusters"),
-        (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), n=4, seed=1), "of 3 predicted clusters with a chance"),
-        (lambda: sa.draw(PRED, sa.Records(), n=3, seed=1).design({1: "x"}), "drawn records have no label"),
-        (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "the description of draws: 'version' must be 1"),
-        (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
-        (lambda: from_plain({"name": "magic"}), "no plan of this erbayes is called 'magic'"),
-        (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
-        (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),
-        (lambda: eb.design.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
-        (lambda: eb.design.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call, message", [
+    (lambda: sa.draw(PRED, sa.Records, n=5, seed=1), "Records is a class: pass an object of it"),
+    (lambda: sa.draw(PRED, "uniform", n=5, seed=1), "a plan is an object such as LinkEnds"),
+    (lambda: sa.draw(PRED, sa.Records(), n=0, seed=1), "n must be a whole number, 1 or more"),
+    (lambda: sa.draw(PRED, sa.Records(), n=5, seed=-1), "seed must be a whole number, 0 or more"),
+    (lambda: sa.draw({}, sa.Records(), n=5, seed=1), "the prediction has no record"),
+    (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), n=5, seed=1), "the total of 'predicted_links' is 0 in this prediction"),
+    (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1), "GivenProbabilities needs a value of every record"),
+    (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
+    (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
+    (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=KIND), "chances must be numbers"),
+    (lambda: sa.draw(PRED, sa.Strata(), n=5, seed=1), "Strata needs a value of every record"),
+    (lambda: sa.draw(PRED, sa.Strata(), n=3, seed=1, values=KIND), "3 draws do not give each of 2 strata two draws"),
+    (lambda: sa.PredictedClusters(sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
+    (lambda: sa.draw(PRED, sa.PredictedClusters(), n=6, seed=1), "6 draws without replacement of 5 predicted clusters"),
+    (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), n=4, seed=1), "of 3 predicted clusters with a chance"),
+    (lambda: sa.draw(PRED, sa.Records(), n=3, seed=1).design({1: "x"}), "drawn records have no label"),
+    (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "the description of draws: 'version' must be 1"),
+    (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
+    (lambda: from_plain({"name": "magic"}), "no plan of this erbayes is called 'magic'"),
+    (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
+    (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),
+    (lambda: eb.design.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
+    (lambda: eb.design.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),
+])  # fmt: skip
 def test_bad_input(call, message):
     with pytest.raises(eb.DataError, match=message):
         call()

@@ -304,42 +304,39 @@ def broken(records, clusters, **options):
     return lambda: scan(pd.DataFrame({"r": records, "c": clusters}), {"a": "e", "b": "e"}, **options)
 
 
-@pytest.mark.parametrize(
-    "work, message",
-    [
-        (broken(["a", "b", "k"], ["x", None, None]), r"cluster ids of the prediction: 2 of 3 are missing, such as where 'r' is 'b', 'k'"),
-        (broken(["a", None, "b"], ["x", "y", "z"]), r"record ids of the prediction: 1 of 3 are missing, such as where 'c' is 'y'"),
-        (broken(["a", "b", "a"], ["x", "y", "z"]), r"record ids of the prediction: 1 duplicates, such as 'a'"),
-        (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k'"),
-        (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k'"),
-        (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"]), r"1 duplicates, such as 'k'"),
-        (broken(["a", "k"], ["x", "x"]),
-            "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on"),
-        (broken(["A", "b ", "a"], ["x", "y", "x"]), rf"1 labelled records are not in the prediction, such as 'b'; {NEAR} 'b '"),
-        (lambda: scan(pd.DataFrame({"r": ["a", "b"], "c": ["x", "y"]}), {"a": "e", "z": "e", " B ": "e"}),
-            rf"not in the prediction, such as 'z', ' B '; {NEAR} 'b'"),
-        (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
-        (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),
-        (broken([1.0, 2.0], ["x", "x"]), r"record ids of the prediction must be all strings or all integers, not DOUBLE"),
-        (broken(["a", "b"], [1.0, 2.0]), r"cluster ids of the prediction must be all strings or all integers, not DOUBLE"),
-        (broken(pd.Categorical(["a", "b"]), pd.Categorical([1.5, 2])), r"cluster ids of the prediction must be .* not DOUBLE"),
-        (broken(["a", "b"], pd.Categorical(["x", None])), r"cluster ids of the prediction: 1 of 2 are missing, such as where 'r' is 'b'"),
-        (broken(pd.Series(["a", 1], dtype=object), ["x", "x"]), r"column 'r' of the prediction must be all strings or all integers"),
-        (broken(["a"], ["x"], columns=Columns("no")), r"the prediction has no column 'no'; it has 'r', 'c'"),
-        (broken(["a"], ["x"], columns=Columns("r", "r")), r"one column cannot serve twice: 'r', 'r'"),
-        (broken(["a"], ["x"], database=DuckDB(memory_limit="9" * 30 + "GB")), r"DuckDB does not start"),
-        (lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
-            r"the prediction needs a column of records and one of clusters; it has 'r'; name them"),
-        (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
-        (lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}),
-            r"the prediction has 2 columns 'r'|one column cannot serve"),
-        (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
-        (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
-        (lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
-            r"the prediction needs a column of records and one of clusters; name them"),
-        (lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, Columns("r", "c")), r"record ids .* not float"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("work, message", [
+    (broken(["a", "b", "k"], ["x", None, None]), r"cluster ids of the prediction: 2 of 3 are missing, such as where 'r' is 'b', 'k'"),
+    (broken(["a", None, "b"], ["x", "y", "z"]), r"record ids of the prediction: 1 of 3 are missing, such as where 'c' is 'y'"),
+    (broken(["a", "b", "a"], ["x", "y", "z"]), r"record ids of the prediction: 1 duplicates, such as 'a'"),
+    (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k'"),
+    (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k'"),
+    (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"]), r"1 duplicates, such as 'k'"),
+    (broken(["a", "k"], ["x", "x"]),
+        "1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy to go on"),
+    (broken(["A", "b ", "a"], ["x", "y", "x"]), rf"1 labelled records are not in the prediction, such as 'b'; {NEAR} 'b '"),
+    (lambda: scan(pd.DataFrame({"r": ["a", "b"], "c": ["x", "y"]}), {"a": "e", "z": "e", " B ": "e"}),
+        rf"not in the prediction, such as 'z', ' B '; {NEAR} 'b'"),
+    (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
+    (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),
+    (broken([1.0, 2.0], ["x", "x"]), r"record ids of the prediction must be all strings or all integers, not DOUBLE"),
+    (broken(["a", "b"], [1.0, 2.0]), r"cluster ids of the prediction must be all strings or all integers, not DOUBLE"),
+    (broken(pd.Categorical(["a", "b"]), pd.Categorical([1.5, 2])), r"cluster ids of the prediction must be .* not DOUBLE"),
+    (broken(["a", "b"], pd.Categorical(["x", None])), r"cluster ids of the prediction: 1 of 2 are missing, such as where 'r' is 'b'"),
+    (broken(pd.Series(["a", 1], dtype=object), ["x", "x"]), r"column 'r' of the prediction must be all strings or all integers"),
+    (broken(["a"], ["x"], columns=Columns("no")), r"the prediction has no column 'no'; it has 'r', 'c'"),
+    (broken(["a"], ["x"], columns=Columns("r", "r")), r"one column cannot serve twice: 'r', 'r'"),
+    (broken(["a"], ["x"], database=DuckDB(memory_limit="9" * 30 + "GB")), r"DuckDB does not start"),
+    (lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
+        r"the prediction needs a column of records and one of clusters; it has 'r'; name them"),
+    (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
+    (lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}),
+        r"the prediction has 2 columns 'r'|one column cannot serve"),
+    (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
+    (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
+    (lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
+        r"the prediction needs a column of records and one of clusters; name them"),
+    (lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, Columns("r", "c")), r"record ids .* not float"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(work, message):
     with pytest.raises(DataError, match=message):
         work()
@@ -485,8 +482,7 @@ with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r}, threads=1)) as (d
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert time.monotonic() - start < 20
-    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert time.monotonic() - start < 20 and told.rstrip().endswith("KeyboardInterrupt")
     assert not list(tmp_path.iterdir())
 
 
@@ -731,16 +727,13 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     pd.testing.assert_frame_equal(alone.table(), wanted.table())
 
 
-@pytest.mark.parametrize(
-    "old, new, message",
-    [
-        (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
-        (pd.Series(["x"], ["a"]), pd.Series(["x"], [1]), "of type integer, those of the labels of type string"),
-        (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
-        (pd.Series(["x"], ["a"]), pd.Series(["x", None], ["a", "b"]), "cluster ids of the prediction: 1 of 2 are missing"),
-        (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "in one database alone"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("old, new, message", [
+    (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
+    (pd.Series(["x"], ["a"]), pd.Series(["x"], [1]), "of type integer, those of the labels of type string"),
+    (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
+    (pd.Series(["x"], ["a"]), pd.Series(["x", None], ["a", "b"]), "cluster ids of the prediction: 1 of 2 are missing"),
+    (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "in one database alone"),
+])  # fmt: skip
 def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):
     with pytest.raises(DataError, match=message):
         scan({"old": old, "new": new}, {"a": "e"})

@@ -36,7 +36,6 @@ def rng(seed=1):
 
 
 # Every answer
-
 GROUP = pd.Series(np.where(np.arange(len(OLD)) % 2, "even", "odd"), OLD.index, name="group")
 BOTH = {"old": OLD, "new": NEW}
 
@@ -143,8 +142,6 @@ def test_no_interval_is_shorter_than_the_plain_one(sizes):
 
 
 # Pooling
-
-
 def normal(mean, var, df=50.0, **more):
     k = len(mean)
     given = dict(names=tuple("ab")[:k], support=((0.0, 1.0),) * k, df=np.full(k, df))
@@ -283,8 +280,6 @@ def test_an_end_of_a_difference_is_certain_where_imputations_agree():
 
 
 # Rates
-
-
 def test_rates_may_be_a_table_of_joint_draws():
     table = pd.DataFrame({"kept": [0.1, 0.2, 0.3], "missed": [0.3, 0.2, 0.1]})
     answer = taylor(OLD)
@@ -328,8 +323,6 @@ def test_more_additions_than_labels_can_hold_raise_an_alarm():
 
 
 # Monte Carlo error
-
-
 def test_the_monte_carlo_error_of_an_end_by_hand():
     found = with_errors(taylor(OLD), SHEET.labels, DESIGN, OLD, SOME, imputations=10, rng=1)
     x = np.array([one.estimate for one in found.run(found.rates)])
@@ -371,8 +364,6 @@ def test_two_hundred_imputations_are_the_most():
 
 
 # Grids and tipping points
-
-
 def test_grid_and_tipping_point():
     found = with_errors(taylor(OLD), SHEET.labels, DESIGN, OLD, SOME, imputations=20, rng=1)
     points = pd.DataFrame({"missed": [0.0, 0.3, 0.6], "kept": 0.1})
@@ -430,8 +421,6 @@ def test_the_order_of_tables_changes_no_answer():
 
 
 # Undecided draws
-
-
 def test_undecided_draws_err_as_often_as_their_odds_say():
     """Of 60 draws of one class 20 are undecided; of the decided ones a quarter is predicted wrongly."""
     prediction = {i: f"c{i // 2}" if i >= 20 else f"alone {i}" for i in range(400)}
@@ -455,8 +444,6 @@ def test_undecided_draws_err_as_often_as_their_odds_say():
 
 
 # Coverage
-
-
 @pytest.mark.parametrize(
     "rates",
     [{"removed": 0.05}, {"removed": 0.05, "missed": 0.2, "kept": 0.1, "added": 0.02}],

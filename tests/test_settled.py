@@ -89,8 +89,7 @@ def test_no_partition_leaves_the_certain_ends(seed):
         if np.isnan(of_each).any():  # 0/0 of some partitions
             continue
         least, most = ends[name]
-        assert least - 1e-12 <= min(of_each)
-        assert max(of_each) <= most + 1e-12
+        assert least - 1e-12 <= min(of_each) and max(of_each) <= most + 1e-12
         assert max(of_each) == pytest.approx(most, abs=1e-12)
         if name not in NOT_ATTAINED:
             assert min(of_each) == pytest.approx(least, abs=1e-12)
@@ -99,22 +98,19 @@ def test_no_partition_leaves_the_certain_ends(seed):
 TRUTH, PREDICTION = [0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 1, 1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("truth", "prediction", "labelled", "expected"),
-    [
-        (TRUTH, PREDICTION, {0}, {
-            "pairwise-precision": (0.2, 0.6), "pairwise-recall": (1 / 11, 0.6), "pairwise-f1": (0.125, 0.6),
-            "b3-precision": (0.625, 0.8333), "b3-recall": (0.4333, 0.8333),
-            "cluster-precision": (0, 0.5), "cluster-recall": (0, 0.5),
-        }),
-        (TRUTH, PREDICTION, {0, 1}, {
-            "pairwise-precision": (0.4, 0.6), "pairwise-recall": (0.3333, 0.6), "b3-precision": (0.7083, 0.8333),
-            "b3-recall": (0.6667, 0.8333),
-        }),
-        ([0, 0, 1, 1, 2, 3], [0, 0, 1, 1, 2, 2], {0}, {"cluster-precision": (1 / 3, 1), "cluster-recall": (0.2, 1)}),
-        ([0, 0, 1], [0, 0, 1], {0}, dict.fromkeys([m.name for m in SETTLED[:12]], (1, 1))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("truth", "prediction", "labelled", "expected"), [
+    (TRUTH, PREDICTION, {0}, {
+        "pairwise-precision": (0.2, 0.6), "pairwise-recall": (1 / 11, 0.6), "pairwise-f1": (0.125, 0.6),
+        "b3-precision": (0.625, 0.8333), "b3-recall": (0.4333, 0.8333),
+        "cluster-precision": (0, 0.5), "cluster-recall": (0, 0.5),
+    }),
+    (TRUTH, PREDICTION, {0, 1}, {
+        "pairwise-precision": (0.4, 0.6), "pairwise-recall": (0.3333, 0.6), "b3-precision": (0.7083, 0.8333),
+        "b3-recall": (0.6667, 0.8333),
+    }),
+    ([0, 0, 1, 1, 2, 3], [0, 0, 1, 1, 2, 2], {0}, {"cluster-precision": (1 / 3, 1), "cluster-recall": (0.2, 1)}),
+    ([0, 0, 1], [0, 0, 1], {0}, dict.fromkeys([m.name for m in SETTLED[:12]], (1, 1))),
+])  # fmt: skip
 def test_certain_ends_by_hand(truth, prediction, labelled, expected):
     ends = certain(truth, prediction, labelled)
     for name, values in expected.items():
@@ -230,8 +226,7 @@ def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
         assert least >= np.maximum(y[0], 0) - np.minimum(x[1], 1) - 1e-12
         assert most <= np.minimum(y[1], 1) - np.maximum(x[0], 0) + 1e-12
         if not np.isnan(change).any():
-            assert least - 1e-12 <= change.min()
-            assert change.max() <= most + 1e-12
+            assert least - 1e-12 <= change.min() and change.max() <= most + 1e-12
 
 
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")

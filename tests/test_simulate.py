@@ -99,15 +99,11 @@ def near(draws, expected):
 
 
 # Size laws
-
-
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize("records", [1, 2, 7, 5000])
 def test_sizes_fill_the_population_exactly(law, records):
     sizes = law.draw(records, rng())
-    assert sizes.dtype == np.int64
-    assert sizes.sum() == records
-    assert sizes.min() >= 1
+    assert sizes.dtype == np.int64 and sizes.sum() == records and sizes.min() >= 1
     np.testing.assert_array_equal(sizes, law.draw(records, rng()))
 
 
@@ -191,7 +187,6 @@ def test_empirical_keeps_a_copy():
 
 
 # Mechanisms
-
 TRUE = codes_of(sim.Zeta(2.0, largest=30).draw(2000, rng(7)))
 
 
@@ -200,8 +195,7 @@ def test_mechanisms_are_reproducible_and_leave_their_input_alone(mechanism):
     before = TRUE.copy()
     pred = mechanism.apply(TRUE, rng())
     np.testing.assert_array_equal(TRUE, before)
-    assert not np.shares_memory(pred, TRUE)
-    assert pred.dtype == np.int64
+    assert not np.shares_memory(pred, TRUE) and pred.dtype == np.int64
     np.testing.assert_array_equal(np.unique(pred), np.arange(pred.max() + 1))
     np.testing.assert_array_equal(pred, mechanism.apply(TRUE, rng()))
     assert (pred != mechanism.apply(TRUE, rng(2))).any()
@@ -211,8 +205,7 @@ def test_mechanisms_are_reproducible_and_leave_their_input_alone(mechanism):
 @pytest.mark.parametrize("mechanism", PERFECT, ids=repr)
 def test_without_errors_the_prediction_is_perfect(mechanism):
     pred = mechanism.apply(TRUE, rng())
-    assert links(pred) == links(TRUE) == common_links(TRUE, pred)
-    assert not np.shares_memory(pred, TRUE)
+    assert links(pred) == links(TRUE) == common_links(TRUE, pred) and not np.shares_memory(pred, TRUE)
 
 
 @pytest.mark.parametrize("mechanism", REFINE, ids=repr)
@@ -305,8 +298,7 @@ def test_merges_expected_precision_at_a_low_rate():
 def test_homonyms_are_lumps_of_whole_entities():
     pred = Homonyms(3, 50).apply(TRUE, rng())
     entities = pd.Series(TRUE).groupby(pred).nunique()
-    assert sorted(entities[entities > 1]) == [50, 50, 50]
-    assert pred.max() + 1 == TRUE.max() + 1 - 3 * 49
+    assert sorted(entities[entities > 1]) == [50, 50, 50] and pred.max() + 1 == TRUE.max() + 1 - 3 * 49
 
 
 def test_homonyms_with_a_share_keep_links_on_both_sides():
@@ -330,8 +322,7 @@ def test_rare_errors_are_exactly_as_many():
     found = sim.simulate(sim.Zeta(2.0, largest=30), RareErrors(12), 3000, rng())
     K = len(found.units)
     assert found.value(m.cluster_recall) == pytest.approx(1 - 12 / K, rel=1e-12)
-    assert found.value(m.splits) == 6
-    assert found.value(m.pairwise_recall) == 1
+    assert found.value(m.splits) == 6 and found.value(m.pairwise_recall) == 1
 
 
 def test_a_chain_applies_its_steps_in_turn():
@@ -342,8 +333,6 @@ def test_a_chain_applies_its_steps_in_turn():
 
 
 # Populations
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_values_are_those_of_brute_force(seed):
     noise = sim.Chain((sim.Splits(0.3), sim.Misattribution(0.2), sim.Merges(0.1)))
@@ -369,8 +358,7 @@ def test_real_data_are_restricted_to_what_both_cover():
     given = prediction.copy()
     found = sim.Population.of(prediction, truth)
     pd.testing.assert_series_equal(prediction, given)
-    assert found.dropped == 2
-    assert found.pred.to_dict() == {"r5": "k", "r1": "a", "r2": "a", "r3": "a"}
+    assert found.dropped == 2 and found.pred.to_dict() == {"r5": "k", "r1": "a", "r2": "a", "r3": "a"}
     assert found.true.to_dict() == {"r1": "x", "r2": "x", "r3": "y", "r5": "y"}
     assert found.value(m.pairwise_precision) == pytest.approx(1 / 3)
     assert found.value(m.pairwise_recall) == pytest.approx(1 / 2)
@@ -386,36 +374,33 @@ def test_populations_that_do_not_fit():
         sim.Population.of({1: "a", 2: "b"}, {1: "x", 2: "x"}).value(m.pairwise_precision)
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: sim.Zeta(1.0), "exponent of Zeta must be above 1 without `largest`, not 1.0"),
-        (lambda: sim.Zeta(float("nan")), "exponent of Zeta"),
-        (lambda: sim.Zeta(-0.1, 9), "exponent of Zeta must be 0 or more"),
-        (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be a whole number, 1 or more, not 0"),
-        (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
-        (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0 and finite, not 0.0"),
-        (lambda: NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
-        (lambda: NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0 and finite, not -1.0"),
-        (lambda: PitmanYor(1.0, 1.0), "discount of PitmanYor"),
-        (lambda: PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
-        (lambda: PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
-        (lambda: sim.Empirical([]), "one size or more"),
-        (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
-        (lambda: sim.Empirical([3, 0, -1]), "2 of 3 sizes are below 1, such as 0, -1"),
-        (lambda: sim.Misattribution(1.1), r"rate of Misattribution must lie in \[0, 1\], not 1.1"),
-        (lambda: sim.Splits(-0.1), "rate of Splits"),
-        (lambda: sim.Merges(float("nan")), "rate of Merges"),
-        (lambda: Homonyms(-1, 5), "lumps of Homonyms"),
-        (lambda: Homonyms(1, 1), "size of Homonyms must be a whole number, 2 or more, not 1"),
-        (lambda: Homonyms(1, 2, 1.5), "share of Homonyms"),
-        (lambda: SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
-        (lambda: SizeDependent(0.0, np.inf), "slope of SizeDependent"),
-        (lambda: RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
-        (lambda: RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
-        (lambda: Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make, message", [
+    (lambda: sim.Zeta(1.0), "exponent of Zeta must be above 1 without `largest`, not 1.0"),
+    (lambda: sim.Zeta(float("nan")), "exponent of Zeta"),
+    (lambda: sim.Zeta(-0.1, 9), "exponent of Zeta must be 0 or more"),
+    (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be a whole number, 1 or more, not 0"),
+    (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
+    (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0 and finite, not 0.0"),
+    (lambda: NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
+    (lambda: NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0 and finite, not -1.0"),
+    (lambda: PitmanYor(1.0, 1.0), "discount of PitmanYor"),
+    (lambda: PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
+    (lambda: PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
+    (lambda: sim.Empirical([]), "one size or more"),
+    (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
+    (lambda: sim.Empirical([3, 0, -1]), "2 of 3 sizes are below 1, such as 0, -1"),
+    (lambda: sim.Misattribution(1.1), r"rate of Misattribution must lie in \[0, 1\], not 1.1"),
+    (lambda: sim.Splits(-0.1), "rate of Splits"),
+    (lambda: sim.Merges(float("nan")), "rate of Merges"),
+    (lambda: Homonyms(-1, 5), "lumps of Homonyms"),
+    (lambda: Homonyms(1, 1), "size of Homonyms must be a whole number, 2 or more, not 1"),
+    (lambda: Homonyms(1, 2, 1.5), "share of Homonyms"),
+    (lambda: SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
+    (lambda: SizeDependent(0.0, np.inf), "slope of SizeDependent"),
+    (lambda: RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
+    (lambda: RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
+    (lambda: Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
+])  # fmt: skip
 def test_bad_parameters_say_so(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

@@ -30,9 +30,8 @@ from erbayes.study import populations as sim
 P, R = m.pairwise_precision, m.pairwise_recall
 PACES = {False: lambda n, s: n, True: lambda n, s: s * math.log(1 + s)}
 
+
 # Bets
-
-
 def wealth(x, u, p, pace, alpha):
     """The largest wealth of a gambler for p too low, one draw at a time."""
     n, money, most = len(x), 1.0, 1.0
@@ -153,15 +152,12 @@ def test_no_interval_leaves_out_the_mean_of_its_draws_or_the_estimate(kind):
     assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
 
 
-@pytest.mark.parametrize(
-    "values, problem",
-    [
-        ([0.5, 1.2], r"values must lie in \[0, 1\]; 1 of 2 do not"),
-        ([0.5, np.nan], r"values must lie in \[0, 1\]; 1 of 2"),
-        ([], "one draw or more"),
-        (["a"], "values"),
-    ],
-)
+@pytest.mark.parametrize("values, problem", [
+    ([0.5, 1.2], r"values must lie in \[0, 1\]; 1 of 2 do not"),
+    ([0.5, np.nan], r"values must lie in \[0, 1\]; 1 of 2"),
+    ([], "one draw or more"),
+    (["a"], "values"),
+])  # fmt: skip
 def test_bets_refuse_other_values(values, problem):
     with pytest.raises(eb.DataError, match=problem):
         betting(values)
@@ -175,7 +171,6 @@ def test_bets_refuse_other_shares_and_levels():
 
 
 # Metrics that are means of bounded numbers
-
 PEOPLE = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.15), 3000, np.random.default_rng(1))
 CENSUS = PEOPLE.units
 
@@ -233,19 +228,16 @@ def test_a_mixture_has_bounded_shares_of_mean_one():
     assert (shares @ values) / shares.sum() == pytest.approx(eb.engine.taylor(each, P).apply(P, 1).mean[0])
 
 
-@pytest.mark.parametrize(
-    "design, metric, problem",
-    [
-        (eb.UniformRecords(), P, "may hold over 2 times the mean share of predicted_links"),
-        (eb.UniformRecords(), m.entities, "no ratio of totals"),
-        (eb.UniformRecords(), m.fowlkes_mallows, "no ratio of totals"),
-        (eb.UniformRecords(), m.rand, "no ratio of totals"),
-        (eb.UniformRecords(), R, "mean share of true_links"),
-        (eb.UniformRecords(population=3000), m.b3_recall, "independent draws with replacement"),
-        (eb.DistinctEntities(9000), m.b3_recall, "independent draws with replacement"),
-        (eb.UniformClusters(), m.b3_recall, "mean share of records"),
-    ],
-)
+@pytest.mark.parametrize("design, metric, problem", [
+    (eb.UniformRecords(), P, "may hold over 2 times the mean share of predicted_links"),
+    (eb.UniformRecords(), m.entities, "no ratio of totals"),
+    (eb.UniformRecords(), m.fowlkes_mallows, "no ratio of totals"),
+    (eb.UniformRecords(), m.rand, "no ratio of totals"),
+    (eb.UniformRecords(), R, "mean share of true_links"),
+    (eb.UniformRecords(population=3000), m.b3_recall, "independent draws with replacement"),
+    (eb.DistinctEntities(9000), m.b3_recall, "independent draws with replacement"),
+    (eb.UniformClusters(), m.b3_recall, "mean share of records"),
+])  # fmt: skip
 def test_other_metrics_and_designs_have_no_exact_interval(design, metric, problem):
     with pytest.raises(eb.NotIdentified, match=problem):
         draws_of(eb.Sample(CENSUS, design), metric)
@@ -318,8 +310,6 @@ def test_units_that_are_alike_by_chance_are_no_proof():
 
 
 # Large-sample sequences
-
-
 def robbins(n, alpha, tuned):
     """The boundary of Waudby-Smith et al. (2024), proposition 5.3 in the number of standard errors."""
 
@@ -376,8 +366,7 @@ def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
     """The tail is then so small that 1 - tail is 1, whose quantile is no number."""
     for sd in (0.0, 0.3):
         low, high = fit(0.9, sd, effective, support).interval(0.95, eb.intervals.Anytime())[0]
-        assert low <= 0.9 <= high
-        assert ((low, high) == support) == (effective < 3)
+        assert low <= 0.9 <= high and ((low, high) == support) == (effective < 3)
 
 
 def test_differences_have_sequences_too():
@@ -389,8 +378,6 @@ def test_differences_have_sequences_too():
 
 
 # Checks
-
-
 def test_verdicts_follow_from_intervals():
     sample, _ = of_links(n=150)
     exact = BoundedMeans()(sample, [P]).interval(0.95, Betting(anytime=True))[0]
@@ -463,8 +450,7 @@ def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():
     estimate = float(eb.engine.taylor(sample, P).apply(P, 1).mean[0])
     assert check(sample, {P: 0.01}).further == (0,)
     found = check(sample, {P: estimate})
-    assert found.further == (None,)
-    assert "100,000 draws would not decide" in found.sentences()[0]
+    assert found.further == (None,) and "100,000 draws would not decide" in found.sentences()[0]
 
 
 HALVES = {r: r // 2 if r < 4000 else r for r in range(8000)}
@@ -550,16 +536,13 @@ def test_a_report_and_a_check_agree_about_faults():
         assert (check(sample, {P: 0.1}).verdict is Verdict.OPEN) is forbidden
 
 
-@pytest.mark.parametrize(
-    "minimum, problem",
-    [
-        ({}, "nothing to check"),
-        ({"pairwise-precision": 1.0}, "minimum of pairwise-precision must lie between 0 and 1"),
-        ({"pairwise-precision": "0.9"}, "must lie between 0 and 1"),
-        ({"pairwise": 0.9}, "no metric 'pairwise'"),
-        ([("pairwise-precision", 0.9)], "minimum maps metrics to numbers"),
-    ],
-)
+@pytest.mark.parametrize("minimum, problem", [
+    ({}, "nothing to check"),
+    ({"pairwise-precision": 1.0}, "minimum of pairwise-precision must lie between 0 and 1"),
+    ({"pairwise-precision": "0.9"}, "must lie between 0 and 1"),
+    ({"pairwise": 0.9}, "no metric 'pairwise'"),
+    ([("pairwise-precision", 0.9)], "minimum maps metrics to numbers"),
+])  # fmt: skip
 def test_a_check_refuses_other_minima(minimum, problem):
     with pytest.raises(eb.DataError, match=problem):
         check(of_links()[0], minimum)
@@ -594,21 +577,17 @@ def test_false_passes_are_rare_at_every_look():
 
 
 # The command line
-
 CHECK = ("check", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "drawn.csv")
 LARGE = ("check", "pred.csv", "true.csv", "--design", "uniform-clusters")
 
 
-@pytest.mark.parametrize(
-    "options, status",
-    [
-        (["--min-precision", "0.3"], 0),
-        (["--min-recall", "0.99"], 1),
-        (["--min-precision", "0.3", "--min-recall", "0.7"], 1),  # all is labelled, and recall .6985
-        (["--min-precision", "0.68", "--min-recall", "0.99"], 1),
-        (["--min", "b3-recall=0.3", "--once"], 0),
-    ],
-)
+@pytest.mark.parametrize("options, status", [
+    (["--min-precision", "0.3"], 0),
+    (["--min-recall", "0.99"], 1),
+    (["--min-precision", "0.3", "--min-recall", "0.7"], 1),  # all is labelled, and recall .6985
+    (["--min-precision", "0.68", "--min-recall", "0.99"], 1),
+    (["--min", "b3-recall=0.3", "--once"], 0),
+])  # fmt: skip
 def test_the_exit_status_is_the_verdict(tmp_path, monkeypatch, options, status):
     monkeypatch.chdir(tmp_path)
     PEOPLE.pred.rename_axis("record").rename("cluster").to_csv("pred.csv")
@@ -659,30 +638,24 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
         assert [row["further"] for row in rows] == [None if pd.isna(x) else x for x in table["further"]]
 
 
-@pytest.mark.parametrize(
-    "options, problem",
-    [
-        ([], "nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE"),
-        (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
-        (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
-        (["--min", "b4=0.5"], "no metric 'b4'"),
-        (["--min-recall", "1.5"], "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5"),
-        (["--min-recall", ".5", "--min", "pairwise-recall=0.6"], "1 metrics have two minima, such as 'pairwise-recall'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options, problem", [
+    ([], "nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE"),
+    (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
+    (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
+    (["--min", "b4=0.5"], "no metric 'b4'"),
+    (["--min-recall", "1.5"], "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5"),
+    (["--min-recall", ".5", "--min", "pairwise-recall=0.6"], "1 metrics have two minima, such as 'pairwise-recall'"),
+])  # fmt: skip
 def test_the_shell_refuses_other_minima(folder, options, problem):  # noqa: F811
     assert problem in refused(*CHECK, *options)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "verdict"),
-    [
-        (0.9, 1.0, Verdict.HOLDS),
-        (0.8, 0.9, Verdict.OPEN),
-        (0.8, 0.899, Verdict.FAILS),
-        (0.899, 1.0, Verdict.OPEN),
-    ],
-)
+@pytest.mark.parametrize(("lower", "upper", "verdict"), [
+    (0.9, 1.0, Verdict.HOLDS),
+    (0.8, 0.9, Verdict.OPEN),
+    (0.8, 0.899, Verdict.FAILS),
+    (0.899, 1.0, Verdict.OPEN),
+])  # fmt: skip
 def test_a_metric_at_its_minimum_is_good_enough(lower, upper, verdict):
     assert judge_bounds(np.array([lower, upper]), 0.9) is verdict
 

@@ -124,15 +124,12 @@ def matches(found, ends, rtol=1e-10):
     np.testing.assert_allclose(found.interval()[0], wanted, rtol=rtol)
 
 
-@pytest.mark.parametrize(
-    ("design", "weight", "theta"),
-    [
-        (eb.UniformRecords(draws=DRAWN, repeats=True), N / (n * SIZE), 1.0),
-        (eb.UniformRecords(draws=DRAWN, population=N, repeats=True), N / (n * SIZE), 1 - n / N),
-        (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
-        (eb.design.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
-    ],
-)
+@pytest.mark.parametrize(("design", "weight", "theta"), [
+    (eb.UniformRecords(draws=DRAWN, repeats=True), N / (n * SIZE), 1.0),
+    (eb.UniformRecords(draws=DRAWN, population=N, repeats=True), N / (n * SIZE), 1 - n / N),
+    (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
+    (eb.design.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
+])  # fmt: skip
 def test_estimates_and_default_intervals(design, weight, theta):
     z = weight[:, None] * Y
     agrees(
@@ -335,8 +332,7 @@ def test_a_second_clustering():
         ]
         matches(found, [ends[0][0], min(ends[1][1], 1)], 1e-7)
         checked += 1
-    assert checked > 2
-    assert apart
+    assert checked > 2 and apart
 
 
 def test_two_phases():

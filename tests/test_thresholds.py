@@ -1,7 +1,5 @@
-"""Every alarm and refusal with a bar, at both sides of it, by samples made for the purpose.
-
-The bars are conventions. A test here says which, so that none moves unseen.
-"""
+"""Every alarm and refusal with a bar, at both sides of it, by samples made for the purpose. The bars are
+conventions. A test here says which, so that none moves unseen."""
 
 from types import SimpleNamespace
 
@@ -34,8 +32,6 @@ def speaks(sample, start, metrics=(R,)):
 
 
 # Alarms
-
-
 @pytest.mark.parametrize(("draws", "alone"), [(1, True), (2, False)])
 def test_a_single_draw(draws, alone):
     labels = {i: i // 2 for i in range(2 * draws)}
@@ -72,10 +68,8 @@ def test_heavy_tail(ratio, heavy):
 
 @pytest.mark.parametrize(("known", "off"), [(267, True), (268, False), (772, False), (773, True)])
 def test_out_of_balance(known, off):
-    """Half of 40 sampled pairs are predicted: 520 links estimated of 2,080 records, standard error 83.27.
-
-    One more draw of average size would move 13.
-    """
+    """Half of 40 sampled pairs are predicted: 520 links estimated of 2,080 records, standard error 83.27. One
+    more draw of average size would move 13."""
     per_record = np.repeat([0.5, 0.0], 20)
     estimate, se = 2080 * per_record.mean(), 2080 * per_record.std(ddof=1) / np.sqrt(40)
     se = np.sqrt(se**2 + (estimate / 40) ** 2)
@@ -142,8 +136,6 @@ def test_balance_is_left_out_where_the_population_is_not_known():
 
 
 # Degrees of freedom, variances, intervals
-
-
 @pytest.mark.parametrize("weight", [1.0, 1e3, 1e9])
 def test_degrees_of_freedom_are_1_at_least(weight):
     """One unit carries nearly all: effective draws fall to 1."""
@@ -159,8 +151,7 @@ def normal(variance, mean=1.0):
 
 
 def test_a_variance_below_0_is_rounding_or_refused():
-    assert normal(-0.9e-24).sd[0] == normal(0.9e-24).sd[0] == 0
-    assert normal(1.1e-24).sd[0] > 0
+    assert normal(-0.9e-24).sd[0] == normal(0.9e-24).sd[0] == 0 and normal(1.1e-24).sd[0] > 0
     assert normal(-0.9e-20, 100.0).sd[0] == 0
     with pytest.raises(eb.DataError, match="x: its variance estimate is below 0"):
         assert normal(-1.1e-24).sd
@@ -193,7 +184,6 @@ def test_levels_lie_strictly_between_0_and_1(level, sound):
 
 
 # Planning
-
 CUBES = PieceSum("cubes", lambda n, N, m: n * N**2)
 PAIRS = eb.measure({r: r // 2 if r % 3 else r + 100 for r in range(80)}, {r: r // 2 for r in range(40)})
 
@@ -246,8 +236,7 @@ def test_a_chance_to_be_found_is_1_at_most():
     units = eb.measure({r: 0 for r in range(6)}, {0: "small", 1: "small"} | {r: "giant" for r in range(2, 6)})
     pilot = eb.Sample(units, eb.UniformClusters(draws=["giant"] + 49 * ["small"]))
     cubes = forecast(pilot, [m.b3_precision], {"cubes": eb.design.BySize(lambda s: s**3)})
-    assert cubes.designs["cubes"].reach.max() == 1
-    assert np.isfinite(cubes.designs["cubes"].cost(5))
+    assert cubes.designs["cubes"].reach.max() == 1 and np.isfinite(cubes.designs["cubes"].cost(5))
 
 
 def test_no_variation_of_one_draw_is_told_from_little():
@@ -270,8 +259,6 @@ def test_what_cancels_leaves_no_variance():
 
 
 # Labels with errors
-
-
 @pytest.mark.parametrize(("share", "sound"), [(0, True), (0.99, True), (1, False), (-1e-12, False)])
 def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
     for name in ("removed", "missed", "kept"):
@@ -295,8 +282,6 @@ def test_parameters_of_rates():
 
 
 # Drawing
-
-
 def test_no_more_draws_than_there_are():
     assert eb.Sample(PAIRS, eb.UniformClusters(population=20)).expansion.census
     with pytest.raises(eb.DataError, match="20 draws without replacement from a population of 19"):
@@ -380,8 +365,6 @@ def test_the_unseen_share_of_what_a_metric_averages_over():
 
 
 # Bootstrap
-
-
 def test_the_single_draw_of_a_stratum_of_one_unit_does_not_vary():
     stratum = {0: "a"} | dict.fromkeys(range(1, 20), "b")
     certain = eb.Sample(PAIRS, eb.Stratified(stratum, {"a": 1, "b": 40}))
@@ -391,8 +374,6 @@ def test_the_single_draw_of_a_stratum_of_one_unit_does_not_vary():
 
 
 # Simulated populations
-
-
 @pytest.mark.parametrize(("rate", "sound"), [(0, True), (1, True), (1 + 1e-9, False), (-1e-9, False)])
 def test_rates_of_simulated_errors(rate, sound):
     if sound:
@@ -403,8 +384,6 @@ def test_rates_of_simulated_errors(rate, sound):
 
 
 # Constants of domains, bets, corrections and stopping
-
-
 @pytest.mark.parametrize(("greatest", "exact"), [(1.99, True), (2.01, False)])
 def test_single_draws_hold_at_most_twice_the_mean_share(greatest, exact):
     """The heaviest cluster of a mixture has the share (n-1)/Σn(n-1) over w/N + (1-w)(n-1)/Σn(n-1)."""

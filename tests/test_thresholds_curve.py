@@ -256,8 +256,7 @@ def test_nothing_is_certified_if_the_first_limit_is_too_low():
     assert (found.threshold, found.lower, found.next) == (None, None, 5.0)
     assert str(found).startswith("No threshold is certified to have pairwise-precision of 0.95 or more")
     none = flat([0.99] * 5, [0.001] * 5, effective=29.0).certified("pairwise-precision", 0.5)
-    assert (none.threshold, none.next) == (None, None)
-    assert "the effective draws would be too few" in str(none)
+    assert (none.threshold, none.next) == (None, None) and "the effective draws would be too few" in str(none)
 
 
 def test_good_thresholds_with_too_few_effective_draws_are_named():
@@ -363,55 +362,46 @@ def test_the_table_is_read_once_for_all_thresholds(tmp_path, monkeypatch):
     assert sum("GROUP BY r" in sql for sql in statements) == 1  # duplicates
 
 
-@pytest.mark.parametrize(
-    ("names", "thresholds"),
-    [
-        (["cluster_p_0_5", "cluster_p_0_95"], [0.5, 0.95]),
-        (["cluster_0_0", "cluster_p_0_7", "cluster_1_0"], [0, 0.7, 1]),
-        (
-            ["cluster_mw_minus_inf", "cluster_mw_-2_5", "cluster_mw_3", "cluster_mw_inf"],
-            [-np.inf, -2.5, 3, np.inf],
-        ),
-        (["cluster-0.5", "cluster-0.9"], [0.5, 0.9]),
-        (["canonical_id@-1.5", "canonical_id@2"], [-1.5, 2]),
-        ([0.5, 0.9, 1e-07], [0.5, 0.9, 1e-07]),
-        (["threshold=80", "threshold=90"], [80, 90]),
-        (["cluster_p_0_5", "cluster_p_0_9", "line_1", "line_2"], [0.5, 0.9]),
-        (["cluster_id", "score_0.5"], []),
-        (["line_1", "line_2"], []),
-    ],
-)
+@pytest.mark.parametrize(("names", "thresholds"), [
+    (["cluster_p_0_5", "cluster_p_0_95"], [0.5, 0.95]),
+    (["cluster_0_0", "cluster_p_0_7", "cluster_1_0"], [0, 0.7, 1]),
+    (
+        ["cluster_mw_minus_inf", "cluster_mw_-2_5", "cluster_mw_3", "cluster_mw_inf"],
+        [-np.inf, -2.5, 3, np.inf],
+    ),
+    (["cluster-0.5", "cluster-0.9"], [0.5, 0.9]),
+    (["canonical_id@-1.5", "canonical_id@2"], [-1.5, 2]),
+    ([0.5, 0.9, 1e-07], [0.5, 0.9, 1e-07]),
+    (["threshold=80", "threshold=90"], [80, 90]),
+    (["cluster_p_0_5", "cluster_p_0_9", "line_1", "line_2"], [0.5, 0.9]),
+    (["cluster_id", "score_0.5"], []),
+    (["line_1", "line_2"], []),
+])  # fmt: skip
 def test_thresholds_end_the_names_of_columns(names, thresholds):
     assert find_thresholds(["unique_id", *names]) == dict(
         zip(thresholds, names[: len(thresholds)], strict=True)
     )
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["cluster_2020", "cluster_2021"],
-        ["1", "2", "3"],
-        ["component_0.5", "component_0.9"],
-        ["cluster_p_0_5", "cluster_p_0_9", "cluster_mw_1", "cluster_mw_2"],
-        ["cluster_0.5", "cluster_0_5"],
-    ],
-)
+@pytest.mark.parametrize("names", [
+    ["cluster_2020", "cluster_2021"],
+    ["1", "2", "3"],
+    ["component_0.5", "component_0.9"],
+    ["cluster_p_0_5", "cluster_p_0_9", "cluster_mw_1", "cluster_mw_2"],
+    ["cluster_0.5", "cluster_0_5"],
+])  # fmt: skip
 def test_thresholds_that_are_not_clear_are_asked_for(names):
     with pytest.raises(eb.DataError, match=r"not clear at which thresholds .*; name the column of each: at="):
         find_thresholds(["unique_id", *names])
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "said"),
-    [
-        ({}, {"at": [0.7]}, "no column has clusters at 0.7; there are -0.5, 1.5, 4.0"),
-        ({}, {"at": {0.7: "none"}}, "has no column 'none'"),
-        ({}, {"records": [1, 2]}, "has a row for each record: leave out the list"),
-        ({"cluster_mw_1_5": None}, {}, "cluster ids of the prediction at 1.5: 313 of 313 are missing"),
-        ({"unique_id": 1}, {}, "duplicates, such as 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "options", "said"), [
+    ({}, {"at": [0.7]}, "no column has clusters at 0.7; there are -0.5, 1.5, 4.0"),
+    ({}, {"at": {0.7: "none"}}, "has no column 'none'"),
+    ({}, {"records": [1, 2]}, "has a row for each record: leave out the list"),
+    ({"cluster_mw_1_5": None}, {}, "cluster ids of the prediction at 1.5: 313 of 313 are missing"),
+    ({"unique_id": 1}, {}, "duplicates, such as 1"),
+])  # fmt: skip
 def test_tables_of_clusters_are_refused_with_a_sentence(change, options, said):
     with pytest.raises(eb.DataError, match=re.escape(said)):
         eb.thresholds(splink_table().assign(**change), LABELS, DESIGN, **options)
@@ -423,8 +413,7 @@ def test_any_engine_that_can_compare(engine):
     predictions = {str(t): clustering(t) for t in (4.0, 2.0, 0.0)}
     joint = eb.compare(predictions, LABELS, DESIGN, engine=engine, rng=1).joint
     np.testing.assert_allclose(curve.joint.estimate, joint.estimate, rtol=1e-12)
-    assert len(curve.best("pairwise-f1")) >= 1
-    assert curve.certified("b3-precision", 0.5).threshold is not None
+    assert len(curve.best("pairwise-f1")) >= 1 and curve.certified("b3-precision", 0.5).threshold is not None
     with pytest.raises(eb.DataError, match="no method `paired`"):
         curve_of(engine=lambda sample, metrics, rng=None: None)
 
@@ -486,8 +475,7 @@ def test_a_curve_is_drawn_with_its_bands():
     table = curve.table("pairwise-recall")
     np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), table.estimate)
     band = ax.collections[1].get_paths()[0].vertices
-    assert band[:, 1].max() == pytest.approx(table.upper.max())
-    assert isinstance(curve, Curve)
+    assert band[:, 1].max() == pytest.approx(table.upper.max()) and isinstance(curve, Curve)
 
 
 def test_thresholds_close_to_1_are_told_apart_in_words():

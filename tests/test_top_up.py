@@ -50,8 +50,7 @@ def test_both_folders_are_one_sample(releases):
     both()
     folder = read_folder("more")
     table = folder.drawn.table
-    assert folder.facts["call"]["top_up"] == "f"
-    assert not table["record"].isin(OLD.index).any()
+    assert folder.facts["call"]["top_up"] == "f" and not table["record"].isin(OLD.index).any()
     np.testing.assert_allclose(table["probability"], 1 / 60)
     draws = [TRUE[read_folder(name).drawn.table["record"]].to_numpy() for name in ("f", "more")]
     labels = TRUE[TRUE.isin(np.concatenate(draws))]
@@ -124,15 +123,12 @@ def entities(**groups):
     return pd.Series({record: name for name, records in groups.items() for record in records})
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"a": "ab"}, {"b": "abm"}),  # completed in the new folder
-        ({"a": "abm"}, {"m": "abm"}),
-        ({"a": "abz"}, {"m": "abm"}),  # z is no longer there
-        ({"a": "ab", "c": "cd"}, {"m": "mn"}),  # nothing of both
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ({"a": "ab"}, {"b": "abm"}),  # completed in the new folder
+    ({"a": "abm"}, {"m": "abm"}),
+    ({"a": "abz"}, {"m": "abm"}),  # z is no longer there
+    ({"a": "ab", "c": "cd"}, {"m": "mn"}),  # nothing of both
+])  # fmt: skip
 def test_entities_of_both_folders_are_united(old, new):
     united = unite(entities(**old), entities(**new), BEFORE, NOW, "f and g")
     found = {frozenset(part) for part in united.groupby(united).groups.values()}
@@ -141,15 +137,12 @@ def test_entities_of_both_folders_are_united(old, new):
     assert found == wanted
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ({"a": "abm"}, {"b": "ab"}, "1 records, such as 'm'"),  # the new folder leaves out a record
-        ({"a": "a"}, {"m": "abm"}, "1 records, such as 'b'"),  # the old one leaves out an old record
-        ({"a": "a", "b": "b"}, {"m": "abm"}, "3 records, such as 'a', 'b', 'm'"),
-        ({"a": "ab"}, {"a": "am", "b": "b"}, "2 records, such as 'a', 'b'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "named"), [
+    ({"a": "abm"}, {"b": "ab"}, "1 records, such as 'm'"),  # the new folder leaves out a record
+    ({"a": "a"}, {"m": "abm"}, "1 records, such as 'b'"),  # the old one leaves out an old record
+    ({"a": "a", "b": "b"}, {"m": "abm"}, "3 records, such as 'a', 'b', 'm'"),
+    ({"a": "ab"}, {"a": "am", "b": "b"}, "2 records, such as 'a', 'b'"),
+])  # fmt: skip
 def test_contradictions_are_named(old, new, named):
     with pytest.raises(eb.DataError, match=named):
         unite(entities(**old), entities(**new), BEFORE, NOW, "f and g")

@@ -28,16 +28,13 @@ def test_all_records_of_today_may_stand_for_the_new_ones():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ((OLD, ["x", "y"]), (OLD, ["y", "z"]), "all 5 records of the new part are old ones"),
-        ((OLD, ["x", "y"]), ([4, 8], ["y", "y"]), "1 of 5 labelled records are neither old nor new, such as 7"),
-        ((OLD, ["x", "z"]), (NEW, ["y", "z"]), "1 of 2 old draws are of entities that have no old record .*'z'"),
-        ((OLD, ["x", "y"]), (NEW, ["x", "z"]), "1 of 2 new draws are of entities that have no new record .*'x'"),
-        (([*OLD, 1], ["x", "y"]), (NEW, ["y", "z"]), "all records of the old part: 1 duplicates"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ((OLD, ["x", "y"]), (OLD, ["y", "z"]), "all 5 records of the new part are old ones"),
+    ((OLD, ["x", "y"]), ([4, 8], ["y", "y"]), "1 of 5 labelled records are neither old nor new, such as 7"),
+    ((OLD, ["x", "z"]), (NEW, ["y", "z"]), "1 of 2 old draws are of entities that have no old record .*'z'"),
+    ((OLD, ["x", "y"]), (NEW, ["x", "z"]), "1 of 2 new draws are of entities that have no new record .*'x'"),
+    (([*OLD, 1], ["x", "y"]), (NEW, ["y", "z"]), "all records of the old part: 1 duplicates"),
+])  # fmt: skip
 def test_bad_parts_are_refused_with_a_sentence(old, new, said):
     with pytest.raises(eb.DataError, match=said):
         eb.top_up(LABELS, old, new)

@@ -1,7 +1,5 @@
 """What no draw has shown: gains less losses, what is out of reach, certain ends, and results by component.
-
-`limits` and what it calls are the rule in plain Python, which shares no code with the package.
-"""
+`limits` and what it calls are the rule in plain Python, which shares no code with the package."""
 
 import itertools
 import math
@@ -29,8 +27,6 @@ METRICS = [P, R, F1, CP, m.b3_precision, m.b3_recall]
 
 
 # The rule, in plain Python
-
-
 def moving(x):
     """How many of draws move a sum, as Kish counts weights, and how far they do; 0 and 0 if none does."""
     first, second = sum(map(abs, x)), sum(v * v for v in x)
@@ -44,10 +40,8 @@ def gamma(mean, variance, df, p):
 
 
 def limits(D, d, a, draws, reach, df, covary, theta=1.0, level=0.95, variance=None):
-    """The ends of gains less losses d, of which D is an estimate; `covary` of two totals is that of the design.
-
-    Variances are scaled to the `variance` of D, by default that of d.
-    """
+    """The ends of gains less losses d, of which D is an estimate; `covary` of two totals is that of the
+    design. Variances are scaled to the `variance` of D, by default that of d."""
     k, typical = moving(d)
     step, parts, rests = theta * (k * typical + 2 * reach / draws) / (k + 2), [], []
     sides = [max(x, 0) for x in d], [max(-x, 0) for x in d]
@@ -78,8 +72,6 @@ def covary_once(u, v):
 
 
 # Gains less losses
-
-
 def difference(d, reach=1.0, draws=None, level=0.95):
     """The interval of the package for draws of equal shares that move a difference by d."""
     n = len(d)
@@ -148,19 +140,14 @@ def test_moves_of_rounding_are_none():
 
 
 # What is out of reach
-
-
-@pytest.mark.parametrize(
-    ("x", "arms", "share", "wanted"),
-    [
-        (1.0, (0.0126, 0.0), 0.024, (0.0270, 0.0)),
-        (0.9, (0.05, 0.04), 0.05, (0.0654, 0.0383)),
-        (0.825, (0.03, 0.03), 0.348, (0.3067, 0.0805)),
-        (0.5, (0.1, 0.1), 0.1, (0.1030, 0.1030)),
-        (0.5, (0.1, 0.1), 0.1001, (0.1400, 0.1400)),
-        (0.5, (0.1, 0.1), 0.0, (0.1, 0.1)),
-    ],
-)
+@pytest.mark.parametrize(("x", "arms", "share", "wanted"), [
+    (1.0, (0.0126, 0.0), 0.024, (0.0270, 0.0)),
+    (0.9, (0.05, 0.04), 0.05, (0.0654, 0.0383)),
+    (0.825, (0.03, 0.03), 0.348, (0.3067, 0.0805)),
+    (0.5, (0.1, 0.1), 0.1, (0.1030, 0.1030)),
+    (0.5, (0.1, 0.1), 0.1001, (0.1400, 0.1400)),
+    (0.5, (0.1, 0.1), 0.0, (0.1, 0.1)),
+])  # fmt: skip
 def test_arms_with_a_share_out_of_reach(x, arms, share, wanted):
     bounds, parts = np.array([[x - arms[0], x + arms[1]]]), share * np.array([[[x], [1 - x]]])
     low, high = widen(np.array([x]), bounds, np.array([share]), parts)[0]
@@ -202,8 +189,6 @@ def test_an_unseen_giant_may_make_a_difference():
 
 
 # Certain ends
-
-
 def value(metric, prediction, truth):
     """A metric of all records, by counting pairs and sets."""
     p, t = np.asarray(prediction).tolist(), np.asarray(truth).tolist()
@@ -309,8 +294,6 @@ def test_what_is_shared_by_brute_force(seed):
 
 
 # Differences of two predictions
-
-
 def make_predictions(seed=3, records=400):
     """Entities of 1 to 4 records, and two predictions: with a large cluster that both nearly share, and one of its own."""
     rng = np.random.default_rng(seed)
@@ -379,10 +362,8 @@ def subtract_plainly(
     metric, predictions, truth, drawn, of_entities, weight, covary, theta, lost, ends, single
 ):
     """Estimate and interval of a difference, from the entities of draws, their weights and the design.
-
     `of_entities`: whether entities are drawn; `ends`, `single`: certain ends of the difference and of both
-    predictions (see test_settled).
-    """
+    predictions (see test_settled)."""
     (old, new), n, sides, unseen = predictions.values(), len(drawn), [], []
     for prediction, settled in zip((old, new), single, strict=True):
         y, x = zip(*(count_entity(metric, prediction, truth, e) for e in drawn), strict=True)
@@ -625,8 +606,6 @@ def test_a_share_that_is_an_end_up_to_rounding_is_the_end():
 
 
 # The bootstrap
-
-
 @pytest.mark.parametrize(("moved", "kind"), [(2, "Beta"), (4, "Beta"), (5, "BCa"), (9, "BCa")])
 def test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_metric(moved, kind):
     """Of 40 pairs, `moved` are apart in the prediction, which every draw shows alike."""
@@ -656,8 +635,6 @@ def test_a_bootstrapped_difference_counts_each_entity_once():
 
 
 # Results by component
-
-
 def numbers(*shape):
     return np.random.default_rng(len(shape)).uniform(0.1, 0.9, shape)
 
@@ -774,10 +751,8 @@ def test_many_samples_keep_their_axes_when_components_are_taken():
 
 @pytest.mark.parametrize("kind", sorted({*make_results()} - {"average"}))
 def test_no_field_is_forgotten_when_results_are_stacked(kind):
-    """The first two components and the last one, each taken before, are the result again.
-
-    A closed form beside draws is not stacked, as its covariances would not be known.
-    """
+    """The first two components and the last one, each taken before, are the result again. A closed form
+    beside draws is not stacked, as its covariances would not be known."""
     whole = make_results()[kind]
     parts = map_part(whole, [0, 1]), map_part(whole, [2])
     fixed = {"cov": whole.cov} if isinstance(whole, Estimates) else {}
@@ -787,8 +762,6 @@ def test_no_field_is_forgotten_when_results_are_stacked(kind):
 
 
 # Linear combinations
-
-
 def make_parts(unreached_share, correlation=0.0):
     """Three precisions, of which shares are out of reach."""
     sd = np.array([0.03, 0.05, 0.02])
