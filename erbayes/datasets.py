@@ -288,7 +288,6 @@ def _draw_by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
 
 
 def _replace_letters(words: Words, slips: BoolArray, rng: np.random.Generator) -> Words:
-    """Replace one letter of some words, or leave it out."""
     written = words.astype(object)
     for i in np.flatnonzero(slips):
         word, place = str(words[i]), int(rng.integers(1, len(words[i])))

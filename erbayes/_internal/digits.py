@@ -157,7 +157,6 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _choose_decimals(table: pd.DataFrame) -> Sequence[int]:
-    """Return the number of decimals of each row."""
     uncertainty = pd.Series(np.nan, index=range(len(table)))
     for name in UNCERTAINTIES:
         if name in table:

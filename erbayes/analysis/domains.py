@@ -122,7 +122,6 @@ class ByDomain(Pictured):
         kind: Kind | None,
         simultaneous: bool,
     ) -> pd.DataFrame:
-        """Return the second less the first domain of each pair."""
         tables, (first, second), one = [], np.transpose(pairs), np.eye(len(self.domains))
         for j, metric in enumerate(self.metrics):
             few = self.settings.list_reasons(self.sample, self.effective[np.array(pairs), j].min(axis=1))

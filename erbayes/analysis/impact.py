@@ -98,7 +98,6 @@ class Impact(Pictured):
 
 
 def _describe(row: pd.Series) -> str:
-    """Return the sentence about a row of `Impact.table`."""
     about = f"{row['statistic']}{f' of {row["domain"]}' if 'domain' in row else ''}"
     said, true, lower, upper = (
         format_number(row[name]) for name in ("predicted", "estimate", "lower", "upper")

@@ -161,7 +161,6 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray, pairs: 
 
 
 def _make_round(sample: Sample, draws: int) -> Round:
-    """Return a round of draws of uniform records."""
     assert isinstance(sample.design, UniformRecords)
     return sample.design.make_round(sample.units, draws)
 

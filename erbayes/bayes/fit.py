@@ -367,7 +367,6 @@ def _explain_prediction(fit: Fit) -> str:
 
 
 def _explain_metrics(fit: Fit, level: float) -> list[str]:
-    """Return a paragraph about precision and one about recall."""
     metrics, largest = [pairwise_precision, pairwise_recall], fit.evidence.entities.size.max()
     draws, answer = fit.apply(metrics), fit.estimate(metrics)
     (true, larger), shift = _share_unsampled_sizes(fit), fit.prior_shift(draws)
@@ -411,7 +410,6 @@ def _share_unsampled_sizes(fit: Fit) -> list[FloatArray]:
 
 
 def _format_percent(shares: FloatArray) -> str:
-    """Return the mean and middle 95 % of posterior draws of a share."""
     low, high = np.quantile(shares, [0.025, 0.975])
     return f"{_format_share(shares.mean())} (95 %: {_format_share(low)} to {_format_share(high)})"
 

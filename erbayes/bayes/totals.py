@@ -18,22 +18,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from ..design.sample import Sample
-from ..metrics.columns import (
-    B3_PRECISION,
-    B3_RECALL,
-    B3_RECALL_MEAN,
-    COMMON_LINKS,
-    TRUE_LINKS,
-    Between,
-    ClusterSum,
-    Column,
-    InDomain,
-    Known,
-    PieceSum,
-    Term,
-    depends_on_true_size,
-    pairs,
-)
+from ..metrics import columns as u
 from ..metrics.definitions import ALL, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.tables import Pictured
@@ -90,7 +75,7 @@ class CappedReading:
             "that depends on the sizes of entities, the matcher cuts them"
         )
 
-    def total_above(self, term: Term) -> FloatArray:
+    def total_above(self, term: u.Term) -> FloatArray:
         """Return the sum of a term over the pieces of the entities above, (chain, draw).
 
         One of s records is in as many full pieces as it has room for, and in a rest.
@@ -172,16 +157,16 @@ def _draw_shape(heap: Heap, known: KnownTotals, rng: np.random.Generator) -> tup
     return a[at] + STRAY * rng.standard_normal(SIMULATED), b[at]
 
 
-def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
+def depends_on_size(column: u.Column | u.Known) -> TypeGuard[u.PieceSum]:
     """Return True if a column depends only on the sizes of true entities: term(n, N, m) = n φ(N)."""
-    if not isinstance(column, PieceSum):
+    if not isinstance(column, u.PieceSum):
         return False
     N = np.array([1.0, 2.0, 5.0, 40.0])
     of_entity, of_half = column.term(N, N, N), column.term(N / 2, N, 3 * N)
     return bool(np.allclose(of_half, of_entity / 2, rtol=1e-12))
 
 
-Total = Callable[[Column | Known], FloatArray]
+Total = Callable[[u.Column | u.Known], FloatArray]
 """A function of a column that returns posterior draws of its population total, (chain, draw)."""
 
 
@@ -228,29 +213,29 @@ class FittedTotals(Pictured):
         return self.draws.by_size
 
     @cached_property
-    def _totals(self) -> dict[Column | Known, FloatArray]:
+    def _totals(self) -> dict[u.Column | u.Known, FloatArray]:
         return {}
 
-    def total(self, column: Column | Known) -> FloatArray:
+    def total(self, column: u.Column | u.Known) -> FloatArray:
         """Return posterior draws of a column's population total, (chain, draw); refuse one without draws."""
         if column not in self._totals:
             self._totals[column] = self._compute_total(column)
         return self._totals[column]
 
-    def _compute_total(self, column: Column | Known) -> FloatArray:
-        if isinstance(column, Known | ClusterSum):
-            known = column.column if isinstance(column, Known) else column
+    def _compute_total(self, column: u.Column | u.Known) -> FloatArray:
+        if isinstance(column, u.Known | u.ClusterSum):
+            known = column.column if isinstance(column, u.Known) else column
             return np.full(self.population.true.shape, self.evidence.units.total(known))
         if column in COMPLETED:
             total = COMPLETED[column](self.draws, self.population)
         else:
             unsampled = (self._unsampled * self._expect(column)).sum(-1)
             total = np.asarray(unsampled + self.evidence.units.column(column).sum())
-        if self.capped is None or not depends_on_true_size(column):
+        if self.capped is None or not u.depends_on_true_size(column):
             return total
         return np.where(self.capped.cut, self._total_if_cut(column, self.capped), total)
 
-    def _expect(self, column: Column) -> FloatArray:
+    def _expect(self, column: u.Column) -> FloatArray:
         """Return the mean of a column among entities of each size, (..., J)."""
         if column in EXPECTED:
             return EXPECTED[column](self)
@@ -262,13 +247,13 @@ class FittedTotals(Pictured):
             "erbayes.bayes.EXPECTED"
         )
 
-    def _total_if_cut(self, column: Column, capped: CappedReading) -> FloatArray:
+    def _total_if_cut(self, column: u.Column, capped: CappedReading) -> FloatArray:
         """Return a column's total if the matcher cuts the entities above a heap, (chain, draw).
 
         Those above have the pieces that the heap shows. The rest is as in the model, so many that all records
         add up to N. What is sampled near the heap or above it is counted at least.
         """
-        if not isinstance(column, PieceSum):
+        if not isinstance(column, u.PieceSum):
             raise NotIdentified(f"'{column.name}' is no sum over pieces, which a cap makes of large entities")
         units, near = self.evidence.units, 0.9 * capped.heap.size
         small, sampled = self.size < near, units.size < near
@@ -280,7 +265,7 @@ class FittedTotals(Pictured):
         number = number * (np.maximum(rest, 0) / np.maximum(number @ self.size[small], 1.0))[..., None]
         below = (number * self._expect(column)[..., small]).sum(-1) + count[sampled].sum()
         # all links that the prediction finds are true ones
-        least = self.total(COMMON_LINKS) if column == TRUE_LINKS else 0.0
+        least = self.total(u.COMMON_LINKS) if column == u.TRUE_LINKS else 0.0
         return np.asarray(np.maximum(above + below, least))
 
     @cached_property
@@ -341,7 +326,7 @@ class FittedTotals(Pictured):
     @cached_property
     def unreached_share(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
-        links = self.population.number * pairs(self.size)
+        links = self.population.number * u.pairs(self.size)
         unreached = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
         return np.asarray(unreached / np.maximum(self.population.true, 1.0))
 
@@ -366,7 +351,7 @@ class FittedTotals(Pictured):
 def identifies(metric: Metric) -> bool:
     """Return True if a size model produces all totals of a metric."""
     return all(
-        isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
+        isinstance(c, u.Known | u.ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
         for c in metric.columns
     )
 
@@ -377,7 +362,7 @@ def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metr
     Metrics of groups of records are refused, since a model of such a group would be another answer.
     """
     metrics = list(metrics)
-    if any(isinstance(column, Between | InDomain) for metric in metrics for column in metric.columns):
+    if any(isinstance(column, u.Between | u.InDomain) for metric in metrics for column in metric.columns):
         raise NotIdentified(
             "a size model has no metrics of groups of records, since an entity may lie in several: fit a "
             "group that has whole entities as a population of its own, or use the closed form, the jackknife "
@@ -386,15 +371,15 @@ def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metr
     return [m for m in metrics if identifies(m)], [m for m in metrics if not identifies(m)]
 
 
-COMPLETED: dict[Column, Callable[[JoinedDraws, Populations], FloatArray]] = {
-    COMMON_LINKS: lambda draws, population: draws.common,
-    TRUE_LINKS: lambda draws, population: population.scale_true(draws.common),
-    B3_PRECISION: lambda draws, population: draws.b3,
+COMPLETED: dict[u.Column, Callable[[JoinedDraws, Populations], FloatArray]] = {
+    u.COMMON_LINKS: lambda draws, population: draws.common,
+    u.TRUE_LINKS: lambda draws, population: population.scale_true(draws.common),
+    u.B3_PRECISION: lambda draws, population: draws.b3,
 }
 """Totals of the joint draws and their finite populations, (chain, draw)."""
-EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
-    B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
-    B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
+EXPECTED: dict[u.Column, Callable[[FittedTotals], FloatArray]] = {
+    u.B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
+    u.B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
 }
 """Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 

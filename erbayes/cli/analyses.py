@@ -179,7 +179,6 @@ class AnnotatorErrors:
 
 
 def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Annotator:
-    """Return the annotator that the option describes."""
     if text == FOLDER:
         if returned is None:
             raise DataError(f"--annotator-errors {FOLDER} needs a folder of erbayes draw as LABELS")
@@ -290,7 +289,6 @@ class Domains:
         return column.set_axis(pd.Index(records)).rename(self.column)
 
     def _read(self, path: Path, inputs: Inputs, column: str) -> tuple[pd.Series, pd.Series]:
-        """Return the records and the groups of a file."""
         reading = inputs.reading
         if self.attributes is None:  # the prediction itself, whose records are read as it is
             part = next(iter(inputs.parts().values()))

@@ -336,7 +336,6 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
-    """Name, size and SHA-256 of each file of the options, by its argument or option."""
     arguments = {"prediction": "PREDICTION", "labels": "LABELS"}
     paths = [(arguments.get(name, name), path) for name, path in files_of(inputs)]
     paths += [(f"--{name}", path) for options in others for name, path in files_of(options)]
@@ -442,7 +441,6 @@ def _show_people() -> None:
 
 
 def _make_heavy_tail() -> tuple[Any, eb.Sample]:
-    """Simulate the population and the sample of the page on heavy tails."""
     simulate = eb.study.populations
     errors = simulate.Chain([simulate.Splits(0.3), simulate.Merges(0.03)])
     world = simulate.simulate(simulate.Zeta(2.3, largest=400), errors, 50_000, 1)

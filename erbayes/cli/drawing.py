@@ -211,7 +211,6 @@ class Shown:
 
 
 def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFrame:
-    """Candidates from a file of pairs of records, with a score or without."""
     said_of(path, 0)
     pairs = files.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
@@ -367,7 +366,6 @@ def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
-    """Print what was written, and which files are for whom."""
     hands = [
         (who, len(numbers), " or ".join(sorted(file.name for file in folder.path.glob(f"*-{who}.*"))))
         for who, numbers in folder.dealt.items()
@@ -383,7 +381,6 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
 
 
 def _note_candidates(table: pd.DataFrame) -> None:
-    """Say that tasks show no candidates, or too many of them."""
     candidates = (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()
     if not candidates.any():
         message(

@@ -165,7 +165,6 @@ def note_frame(units: eb.units.Units, name: str = "") -> None:
 
 
 def _print_scan(units: scanning.Scanned, path: Path, name: str = "") -> str:
-    """Print what was scanned, and return its number of records with its columns."""
     records = f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     columns = in_words(units.columns, path)

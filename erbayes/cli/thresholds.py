@@ -15,6 +15,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
+from . import options, predictions
 from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
 from .inputs import read_both, read_returned
 from .lazily import (
@@ -31,34 +32,6 @@ from .lazily import (
     returned_answers,
     scored_edges,
 )
-from .options import (
-    argument,
-    command,
-    entity_option,
-    file_option,
-    flag,
-    level_option,
-    message,
-    option,
-    panel,
-    picture_option,
-    record_option,
-    refuse_same_file,
-    say,
-    saying_alarms,
-    stored_option,
-    within,
-)
-from .predictions import (
-    Drawing,
-    LinkOptions,
-    PredictionFile,
-    PredictionOptions,
-    ReadingOptions,
-    design_of,
-    read_drawn_from,
-    read_ids,
-)
 from .printing import Answer, Judging, Picture, Printing, count_read, find_cautions, render_csv
 from .remembered import PAIRS_CALL, TABLE, File, name_columns, read_attributes
 
@@ -66,19 +39,21 @@ SHOWN = 20
 """Thresholds of a table that a person reads, at most."""
 
 
-@panel()
+@options.panel()
 class EdgeTable:
-    edges: Path = argument("Two records and a score per row.")
-    records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
-    score: str | None = option("Column of scores.")
-    record: str | None = record_option()
-    stored: str | None = stored_option()
+    edges: Path = options.argument("Two records and a score per row.")
+    records: Path | None = options.file_option(
+        "All records, some of which may be in no edge: ids, or a prediction."
+    )
+    score: str | None = options.option("Column of scores.")
+    record: str | None = options.record_option()
+    stored: str | None = options.stored_option()
 
     @cached_property
     def source(self) -> Any:
         """Return a table that is read, or one to scan, if it lies in a database or a folder, or is large."""
-        part = PredictionFile(self.edges, self.stored)
-        reading = ReadingOptions(record=self.record, links=LinkOptions())
+        part = predictions.PredictionFile(self.edges, self.stored)
+        reading = predictions.ReadingOptions(record=self.record, links=predictions.LinkOptions())
         return reading.source(part) if reading.scanned([part]) else files.read_table(self.edges)
 
     def clusters(self, at: Any) -> dict[str, Any]:
@@ -91,7 +66,7 @@ class EdgeTable:
         if isinstance(source, pd.DataFrame):
             files.refuse_repeated_header(source.filter([*columns.values()]), self.edges)
         shown = ", ".join(f"{threshold:g} ({columns[threshold]})" for threshold in sorted(columns))
-        message(f"read clusters at {len(columns):,} thresholds of {self.edges}: {shown}")
+        options.message(f"read clusters at {len(columns):,} thresholds of {self.edges}: {shown}")
         return {"edges": source, "records": self.record, "at": columns}
 
     def given(self) -> dict[str, Any]:
@@ -101,35 +76,37 @@ class EdgeTable:
         if File.read(self.edges).threshold is not None:
             raise DataError(f"{self.edges} is taken at all thresholds: leave out the one behind its name")
         table = curves.load_edges(self.source, self.score)
-        records = None if self.records is None else read_ids(self.records, self.record)
+        records = None if self.records is None else predictions.read_ids(self.records, self.record)
         links = {"edges": True, "score": self.score, "threshold": readings.SWEEP}
         named, near = name_columns(self.edges, links=links), readings.Near.all_of(records)
         taken = column_roles.read_prediction(table, named, near, what=f"edges {self.edges}")
         if records is None:  # which is asked for once it is sure that these are edges
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
-        message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
+        options.message(
+            f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})"
+        )
         edges = scored_edges.Edges.read(taken, records, named.score is None)
         return {"edges": edges, "records": records, "score": taken.other}
 
 
-@panel()
+@options.panel()
 class Scored:
     table: EdgeTable
-    labels: Path = argument(
+    labels: Path = options.argument(
         "Record and entity, for every record of each labelled entity; or a folder of erbayes draw, which "
         "knows all records."
     )
-    at: str = option(
+    at: str = options.option(
         "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma); or columns of "
         "clusters: 0.9=strict,0.5=loose.",
         default="200",
     )
-    drawing: Drawing
-    entity: str | None = entity_option()
-    level: float = level_option()
+    drawing: predictions.Drawing
+    entity: str | None = options.entity_option()
+    level: float = options.level_option()
 
     def __post_init__(self) -> None:
-        refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
+        options.refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
     def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
         """Read the labels, with the design by which they were drawn, and cautions about annotators."""
@@ -140,9 +117,9 @@ class Scored:
             if (both := read_both(returned)) is not None:
                 return *both, cautions
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
-            origin = None if free else read_drawn_from(returned.folder)
-            return returned.labels, design_of(returned, origin), cautions
-        reading = ReadingOptions(record=self.table.record, links=LinkOptions())
+            origin = None if free else predictions.read_drawn_from(returned.folder)
+            return returned.labels, predictions.design_of(returned, origin), cautions
+        reading = predictions.ReadingOptions(record=self.table.record, links=predictions.LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         design = self.drawing.read(lambda: labels.clusters)
         return pd.Series(labels.clusters.take(labels.codes), labels.records), design, []
@@ -168,7 +145,7 @@ def read_thresholds(text: str, name: str) -> list[float]:
         raise DataError(f"{name} {text}: write a number of thresholds, or thresholds 0,1,2") from error
 
 
-@command("thresholds")
+@options.command("thresholds")
 def thresholds_command(
     *,
     scored: Scored,
@@ -203,15 +180,17 @@ def thresholds_command(
     def judge(labels: Any, design: Any, **chosen: Any) -> curves.Curve:
         return eb.thresholds(labels=labels, design=design, **given | chosen)
 
-    with within(scored.drawing.in_words), saying_alarms() as said:
+    with options.within(scored.drawing.in_words), options.saying_alarms() as said:
         curve = judge(labels, design, engine=by_engine.name, rng=SEED)
         if errors.option is not None:  # thresholds of the edges are the same for all labels
             if scored.returned is None:
                 knows = "which knows what annotators saw"
                 raise DataError(f"--annotator-errors needs a folder of erbayes draw as LABELS, {knows}")
-            shown_before = read_drawn_from(scored.returned.folder)
+            shown_before = predictions.read_drawn_from(scored.returned.folder)
             found = errors.run_any(scored, judge, labels, design, shown_before)
-            message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
+            options.message(
+                f"note: estimates allow for errors of labels: annotators {found.describe_rates()}"
+            )
             curve = found.both
     alarms += said
     table = curve.table(level=scored.level, kind=kind)
@@ -227,7 +206,9 @@ def thresholds_command(
         named.append(float(best[0]))
     shown = _spread_out(table, curve, named)
     if printing.chosen == "table" and len(shown) < len(curve.thresholds):
-        message(f"note: {len(shown)} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+        options.message(
+            f"note: {len(shown)} of {len(curve.thresholds)} thresholds are shown; --format csv has all"
+        )
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
@@ -262,7 +243,7 @@ QUESTION = "Are these two records the same person or thing?"
 
 
 def write_pairs(
-    inputs: PredictionOptions,
+    inputs: predictions.PredictionOptions,
     n: int,
     seed: int,
     attributes: Path | None,
@@ -298,7 +279,6 @@ def write_pairs(
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
-    """Return a task of two rows for each pair."""
     ends = [
         pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
         for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
@@ -329,23 +309,25 @@ def _read_answers(path: Path) -> pd.DataFrame:
     if open_.all():
         raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
     if open_.any():
-        message(f"note: {open_.sum():,} of {len(table):,} pairs have no answer yet, and are left out")
+        options.message(f"note: {open_.sum():,} of {len(table):,} pairs have no answer yet, and are left out")
     return table[~open_]
 
 
-@panel("Pairs")
+@options.panel("Pairs")
 class PairOptions:
-    threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
-    of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
-    level: float = level_option()
-    picture: Path | None = picture_option("File of a picture of right pairs by band to write.")
+    threshold: str | None = options.option("Thresholds with commas between them; by default ends of bands.")
+    of_edges: bool = options.flag(
+        "Edges were drawn by bands of their score: estimate right edges, not links."
+    )
+    level: float = options.level_option()
+    picture: Path | None = options.picture_option("File of a picture of right pairs by band to write.")
 
 
-@command("pairs")
+@options.command("pairs")
 def pairs_command(
     *,
     table: EdgeTable,
-    answers: Path = argument(
+    answers: Path = options.argument(
         "Folder of erbayes draw --design pairs, which knows its edges, or its table with answers.",
         default=None,
     ),
@@ -369,7 +351,7 @@ def pairs_command(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
         judged = work(answers=_read_answers(answers), **given)
-    alarms = [say(alarm) for alarm in judged.alarms()]
+    alarms = [options.say(alarm) for alarm in judged.alarms()]
     Picture(picture=asked.picture).save(judged, asked.level)
     read = count_edges(given) | {"pairs": len(judged.same)}
     printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))

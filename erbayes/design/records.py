@@ -21,25 +21,13 @@ from ..metrics.columns import RECORDS, ClusterSum, pairs
 from ..units.clustering import Clustering, list_all_records
 from ..units.ids import as_index, ids, look_up
 from ..units.units import KnownTotals, Units
-from .contract import (
-    LARGEST,
-    HasRounds,
-    Ids,
-    InOneRound,
-    expand_rounds,
-    find_theta,
-    innermost,
-    need_frame,
-    numbers_by_id,
-    real_numbers,
-    unit_of_draws,
-)
+from . import contract
 from .draws import DrawnUnits, Round, count_each, count_once
 from .units import KnownSelection
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class UniformRecords(Brief, InOneRound):
+class UniformRecords(Brief, contract.InOneRound):
     """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
     A unit of N_c among N records counts once, however often it was drawn, with weight 1/π_c for its
@@ -75,7 +63,7 @@ class UniformRecords(Brief, InOneRound):
     array([0.667, 0.667, 1.333])
     """
 
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
     population: int | None = None
     records: int | None = None
     repeats: bool = False
@@ -88,7 +76,6 @@ class UniformRecords(Brief, InOneRound):
         return size
 
     def _find_records(self, units: Units) -> float | None:
-        """Return N, None if it is not known."""
         return units.population if self.records is None or units.unmatched else float(self.records)
 
     def make_round(self, units: Units, draws: int) -> Round:
@@ -97,17 +84,17 @@ class UniformRecords(Brief, InOneRound):
         return Round(draws, units.size / records, None if self.population is None else int(records))
 
     def expand(self, units: Units) -> DrawnUnits:
-        need_frame(self.population, units, "population", exact=True)
-        need_frame(self.records, units, "records")
-        return self.expand_draws(units, unit_of_draws(units, self.draws))
+        contract.need_frame(self.population, units, "population", exact=True)
+        contract.need_frame(self.records, units, "records")
+        return self.expand_draws(units, contract.unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
         records, n = self._find_records(units), unit.shape[-1]
         if records is not None and not self.repeats:
-            return InOneRound.expand_draws(self, units, unit)
+            return contract.InOneRound.expand_draws(self, units, unit)
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
-        theta = find_theta(n, self.population)
+        theta = contract.find_theta(n, self.population)
         return count_each(unit, weight, fpc=theta, absolute=records is not None)
 
 
@@ -153,7 +140,7 @@ class DistinctEntities(Brief):
     def expand(self, units: Units) -> DrawnUnits:
         if whole(self.draws, "draws", 0) < len(units):
             raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
-        need_frame(self.records, units, "records")
+        contract.need_frame(self.records, units, "records")
         records, size = self._find_records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
@@ -161,7 +148,7 @@ class DistinctEntities(Brief):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ByPredictedSize(Brief, InOneRound):
+class ByPredictedSize(Brief, contract.InOneRound):
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
     The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
@@ -194,7 +181,7 @@ class ByPredictedSize(Brief, InOneRound):
     """
 
     probability: ClusterSum
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
     drawn_from: KnownTotals | None = None
     repeats: bool = False
 
@@ -252,7 +239,7 @@ class WeightedRecords(Brief):
     array([1., 2.])
     """
 
-    units: Ids
+    units: contract.Ids
     probability: Sequence[float] | pd.Series | FloatArray
     absolute: bool = False
     summed: bool = False
@@ -261,7 +248,7 @@ class WeightedRecords(Brief):
 
     @classmethod
     def of(
-        cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False
+        cls, labels: Any, drawn: contract.Ids, probability: Any, absolute: bool = False
     ) -> WeightedRecords | KnownSelection:
         """Make the design from the probability of every labelled record.
 
@@ -289,9 +276,9 @@ class WeightedRecords(Brief):
         {'x': 0.4, 'y': 0.1}
         """
         labels = Clustering.of(labels, "labels")
-        p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
+        p = contract.numbers_by_id(probability, labels.records, "probabilities", "labelled records")
         said = "probabilities must be 0 or more and finite; {n} are not, such as that of"
-        refuse_cases(labels.records[~((p >= 0) & (p <= LARGEST))], said)
+        refuse_cases(labels.records[~((p >= 0) & (p <= contract.LARGEST))], said)
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
         refuse_cases(listed[position < 0], "{n} drawn records have no label, such as")
@@ -301,11 +288,11 @@ class WeightedRecords(Brief):
         return cls(labels.clusters[unit], of_unit[unit], summed=True)
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.units)
-        p = real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
+        unit = contract.unit_of_draws(units, self.units)
+        p = contract.real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
+        bad = ~((p >= 1 / contract.LARGEST) & (p <= (1 + 1e-12 if self.absolute else contract.LARGEST)))
         refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
         weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
         return count_each(unit, weight, absolute=self.absolute)
@@ -356,11 +343,15 @@ class Pooled(Brief):
     repeats: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, HasRounds) or not isinstance(self.parts, Sequence) or not self.parts:
+        if (
+            isinstance(self.parts, contract.HasRounds)
+            or not isinstance(self.parts, Sequence)
+            or not self.parts
+        ):
             raise DataError("parts must be a list of designs, one or more")
         for part in self.parts:
             name = getattr(part, "__name__", type(part).__name__)
-            if isinstance(part, type | Pooled) or not isinstance(part, HasRounds):
+            if isinstance(part, type | Pooled) or not isinstance(part, contract.HasRounds):
                 raise DataError(
                     f"draws by {name} cannot be pooled: the chance of a unit at one draw must be known, as "
                     "under UniformRecords, ByPredictedSize or KnownSelection"
@@ -372,13 +363,13 @@ class Pooled(Brief):
         return [one for part in self.parts for one in part.rounds(units) if one.draws]
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, [unit for part in self.parts for unit in as_index(part.draws)])
+        unit = contract.unit_of_draws(units, [unit for part in self.parts for unit in as_index(part.draws)])
         rounds = self.rounds(units)
         stratum = np.repeat(np.arange(len(rounds)), [one.draws for one in rounds])
-        return expand_rounds(units, unit, rounds, self.repeats, stratum)
+        return contract.expand_rounds(units, unit, rounds, self.repeats, stratum)
 
 
-def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
+def top_up(labels: Any, old: tuple[Any, contract.Ids], new: tuple[Any, contract.Ids]) -> Pooled:
     """Return the design of labels of an old release and of further draws among the records that came since.
 
     An entity with f of the F old records and a of the A new ones counts once, with weight 1/π for its chance
@@ -435,7 +426,7 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
 
 def draws_records(design: Any, units: Units) -> bool:
     """Return whether units are known to be reached by draws of their records, each of which has a chance."""
-    design = innermost(design)
+    design = contract.innermost(design)
     if isinstance(design, ByPredictedSize):
         known = design.drawn_from or units.known
         return known is not None and bool((design.probability.phi(known.size) > 0).all())

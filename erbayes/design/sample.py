@@ -150,7 +150,6 @@ class Sample(Pictured):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without what is computed from them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property

@@ -142,7 +142,6 @@ def _compute_skew(left: FloatArray, pseudo: FloatArray) -> FloatArray:
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """Return top/bottom, 0 where the bottom is 0."""
     return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0))
 
 

@@ -109,7 +109,6 @@ def _choose_shorter(intervals: pd.DataFrame, lengths: Mapping[str, float]) -> pd
 
 
 def _name_intervals(rows: pd.DataFrame) -> str:
-    """Return the kinds and the metrics of rows in words."""
     kinds, names = (", ".join(rows[column].unique()) for column in ("kind", "metric"))
     return f"{kinds} intervals of {names}"
 

@@ -10,24 +10,8 @@ import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray
 from ..design.sample import Sample
-from ..metrics.columns import (
-    B3_PRECISION,
-    B3_RECALL,
-    COMMON_LINKS,
-    PREDICTED_CLUSTERS,
-    PREDICTED_LINKS,
-    RECORDS,
-    TRUE_LINKS,
-)
-from ..metrics.definitions import (
-    Group,
-    Metric,
-    b3_precision,
-    b3_recall,
-    cluster_precision,
-    pairwise_precision,
-    pairwise_recall,
-)
+from ..metrics import columns as u
+from ..metrics import definitions
 from ..metrics.estimates import Estimates
 from ..metrics.unseen import NOTABLE, Moves, Unseen, round_outward, stack_components
 from ..units.settled import Overlap, Overlaps
@@ -50,7 +34,7 @@ class _Side:
 def subtract(
     joint: Estimates,
     samples: Sequence[Sample],
-    metrics: Sequence[Metric],
+    metrics: Sequence[definitions.Metric],
     pairs: Sequence[tuple[int, int]],
     names: Sequence[str],
     overlaps: Overlaps,
@@ -140,7 +124,7 @@ def _measure_unreached(
     """
     sides = first, second
     known = [side.draws.sample.units.known for side in sides]
-    links = [0.0 if totals is None else totals.total(PREDICTED_LINKS) for totals in known]
+    links = [0.0 if totals is None else totals.total(u.PREDICTED_LINKS) for totals in known]
     found = [float(side.draws.sample.unreached_links) for side in sides]
     weights, common, records = list(found), 0.0, list(found)
     if all(links) and known[0] is not None:
@@ -149,7 +133,7 @@ def _measure_unreached(
             weights[at] = float(alone.sum() / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
             # a record's recall changes by no more than its share of such links
-            records[at] = float((2 * alone / np.maximum(size - 1, 1)).sum() / known[0].total(RECORDS))
+            records[at] = float((2 * alone / np.maximum(size - 1, 1)).sum() / known[0].total(u.RECORDS))
     change = common / links[1] - common / links[0] if common else 0.0
     averaged = np.array([-1 if m.averaged is None else m.averaged for m in first.draws.metrics])
     of_level = [side.fit.unseen.unreached_share for side in sides]
@@ -184,7 +168,7 @@ def _find_certain_ends(first: _Side, second: _Side, shared: Overlap) -> FloatArr
     settled = _bound_by_labels(first.draws.sample, second.draws.sample, shared)
     for j, metric in enumerate(first.draws.metrics):
         bounds = settled.get(metric)
-        if metric.group is Group.TRUTH:
+        if metric.group is definitions.Group.TRUTH:
             bounds = 0.0, 0.0
         elif bounds is None and known[0] is not None and known[1] is not None:
             bounds = _bound_by_shared(metric, known[0], known[1], shared)
@@ -193,27 +177,29 @@ def _find_certain_ends(first: _Side, second: _Side, shared: Overlap) -> FloatArr
     return round_outward(ends)
 
 
-def _bound_by_labels(first: Sample, second: Sample, shared: Overlap) -> dict[Metric, tuple[float, float]]:
+def _bound_by_labels(
+    first: Sample, second: Sample, shared: Overlap
+) -> dict[definitions.Metric, tuple[float, float]]:
     """Return the ends of differences that labels of whole entities leave possible (docs/intervals.md)."""
     if not (first.settled and second.settled):
         return {}
     both, moved = shared.open_links, shared.open_records
     a, b = (_Links.of(sample) for sample in (first, second))
     alone_a, alone_b, change = a.open - both, b.open - both, b.common - a.common
-    ends, N = dict[Metric, tuple[float, float]](), first.units.total(RECORDS)
+    ends, N = dict[definitions.Metric, tuple[float, float]](), first.units.total(u.RECORDS)
     if a.predicted and b.predicted:
         right, scale = (
             b.common / b.predicted - a.common / a.predicted,
             both * (1 / b.predicted - 1 / a.predicted),
         )
         least = right - alone_a / a.predicted + min(scale, 0.0)
-        ends[pairwise_precision] = least, right + alone_b / b.predicted + max(scale, 0.0)
+        ends[definitions.pairwise_precision] = least, right + alone_b / b.predicted + max(scale, 0.0)
     least, most, joined = change - alone_a, change + alone_b, a.joined or 1.0
-    ends[pairwise_recall] = (
+    ends[definitions.pairwise_recall] = (
         least / (a.true + alone_a if least < 0 else joined),
         most / (a.true + alone_b if most > 0 else joined),
     )
-    for metric, column in ((b3_precision, B3_PRECISION), (b3_recall, B3_RECALL)):
+    for metric, column in ((definitions.b3_precision, u.B3_PRECISION), (definitions.b3_recall, u.B3_RECALL)):
         known = float(second.units.column(column).sum() - first.units.column(column).sum())
         ends[metric] = (known - moved) / N, (known + moved) / N
     return ends
@@ -236,24 +222,24 @@ class _Links(NamedTuple):
         """Return the links of a sample whose labels settle some."""
         assert sample.settled is not None
         worst, best = ({c: float(total[0]) for c, total in end.items()} for end in sample.settled[0])
-        left = best[COMMON_LINKS] - worst[COMMON_LINKS]
-        true, joined = best[TRUE_LINKS] - left, worst[TRUE_LINKS] + left
-        return cls(worst[COMMON_LINKS], true, left, worst[PREDICTED_LINKS], joined)
+        left = best[u.COMMON_LINKS] - worst[u.COMMON_LINKS]
+        true, joined = best[u.TRUE_LINKS] - left, worst[u.TRUE_LINKS] + left
+        return cls(worst[u.COMMON_LINKS], true, left, worst[u.PREDICTED_LINKS], joined)
 
 
 def _bound_by_shared(
-    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Overlap
+    metric: definitions.Metric, first: KnownTotals, second: KnownTotals, shared: Overlap
 ) -> tuple[float, float] | None:
     """Return the ends of a difference that what both predictions share allows; None if it allows any."""
     # records in clusters that are in both predictions have the same values
-    moved = 1 - shared.records / first.total(RECORDS)
+    moved = 1 - shared.records / first.total(u.RECORDS)
     if moved == 0:
         return 0.0, 0.0
-    if metric in (b3_precision, b3_recall):
+    if metric in (definitions.b3_precision, definitions.b3_recall):
         return -moved, moved
     totals = {
-        pairwise_precision: (PREDICTED_LINKS, shared.links),
-        cluster_precision: (PREDICTED_CLUSTERS, shared.clusters),
+        definitions.pairwise_precision: (u.PREDICTED_LINKS, shared.links),
+        definitions.cluster_precision: (u.PREDICTED_CLUSTERS, shared.clusters),
     }
     if metric not in totals:  # true links and entities are not known
         return None

@@ -16,16 +16,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
 from ..design.draws import sum_rows
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import (
-    PIECES,
-    PREDICTED_CLUSTERS,
-    PREDICTED_LINKS,
-    RECORDS,
-    ClusterSum,
-    Column,
-    Known,
-    pairs,
-)
+from ..metrics import columns as u
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     PER_RECORD,
@@ -48,15 +39,15 @@ LATEST = 8
 """Fits that a sample remembers, the latest ones, as balances and domains make metrics anew at each call."""
 
 
-def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
+def columns_of(metrics: Sequence[Metric]) -> tuple[list[u.Column], list[u.Known]]:
     """Return the distinct columns that metrics need, those counted on units and those with known totals."""
-    columns: dict[str, Column | Known] = {}
+    columns: dict[str, u.Column | u.Known] = {}
     for metric in metrics:
         for column in (*metric.columns, *(sized for sized, _ in metric.size)):
             if columns.setdefault(column.name, column) != column:
                 raise DataError(f"two different columns are called '{column.name}': rename one")
-    counted = [c for c in columns.values() if not isinstance(c, Known)]
-    return counted, [c for c in columns.values() if isinstance(c, Known)]
+    counted = [c for c in columns.values() if not isinstance(c, u.Known)]
+    return counted, [c for c in columns.values() if isinstance(c, u.Known)]
 
 
 class Fitted:
@@ -263,17 +254,17 @@ def balance(sample: Sample) -> pd.DataFrame:
     Name: ratio, dtype: float64
     """
     need_sample(sample)
-    totals = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
+    totals = [u.PREDICTED_LINKS, u.PREDICTED_CLUSTERS]
     ratios = [scale_to_records(c) for c in totals]
     if sample.expansion.absolute:
-        totals.insert(0, RECORDS)
-        ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
+        totals.insert(0, u.RECORDS)
+        ratios.insert(0, Metric("records", (u.RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
     return compare_with_known(fit_sample(sample, ratios).plain, [sample.units.total(c) for c in totals])
 
 
-def scale_to_records(column: ClusterSum) -> Metric:
+def scale_to_records(column: u.ClusterSum) -> Metric:
     """Return a total as a ratio to records, times their known number."""
-    return Metric(column.name, (column, RECORDS, N), _scale, PER_RECORD, POSITIVE, "N Σwy / Σw records")
+    return Metric(column.name, (column, u.RECORDS, N), _scale, PER_RECORD, POSITIVE, "N Σwy / Σw records")
 
 
 def _scale(y: Value, r: Value, N: Value) -> Value:
@@ -335,12 +326,12 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
-    foreign = units.n * (units.m - 1) - 2 * pairs(units.n)
+    foreign = units.n * (units.m - 1) - 2 * u.pairs(units.n)
     effect = effect - effect.mean()
     squares = np.bincount(expansion.unit, effect**2, len(units))
     columns = {
         "records": units.size,
-        "pieces": units.column(PIECES),
+        "pieces": units.column(u.PIECES),
         "missing": units.size - units.n[main],
         "wrong": units.m[main] - units.n[main],
         "foreign_links": np.bincount(units.unit, foreign, len(units)),

@@ -428,7 +428,6 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
 
 
 def _list_rows(part: Estimates, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
-    """Return one row per metric and kind of interval, indexed by metric."""
     chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
     if part.values is not None and len(part.values) > 1:
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")

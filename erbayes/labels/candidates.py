@@ -204,7 +204,6 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
 
 
 def _queries(drawn: RecordDraws) -> pd.Index:
-    """Return the records on top of the tasks, in their order."""
     need(drawn, RecordDraws, "candidates need draws, as `draw` returns them")
     return as_index(drawn_records(drawn)["record"])
 

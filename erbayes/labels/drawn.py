@@ -11,20 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal import remedies
+from .._internal import errors, remedies
 from .._internal.arrays import BoolArray, IntArray
 from .._internal.digits import Brief
-from .._internal.errors import (
-    PACKAGE,
-    Alarm,
-    DataError,
-    Grade,
-    Sentence,
-    need,
-    need_object,
-    refuse_cases,
-    whole,
-)
 from .._internal.files import read_json
 from ..design.changes import Responding, size_classes
 from ..design.contract import Design, series_by_id
@@ -32,23 +21,13 @@ from ..units.clustering import Clustering
 from ..units.ids import as_index
 from ..units.settled import find_heap
 from ..units.units import KnownTotals
-from .plans import (
-    LabelledDraws,
-    Multipurpose,
-    Plan,
-    PlanBySize,
-    PredictedClusters,
-    Records,
-    chances,
-    from_plain,
-    to_plain,
-)
+from . import plans
 from .source import ACCEPTED, ORDER, change, fingerprint_of, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
-MULTIPURPOSE = Multipurpose()
+MULTIPURPOSE = plans.Multipurpose()
 """The plan of those who name none."""
 NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 """The members of draws that are read without them."""
@@ -77,7 +56,7 @@ class RecordDraws(Brief):
     """
 
     table: pd.DataFrame
-    plan: Plan
+    plan: plans.Plan
     n: int
     seed: int
     known: KnownTotals
@@ -88,7 +67,7 @@ class RecordDraws(Brief):
     @property
     def of_clusters(self) -> bool:
         """Return whether predicted clusters were drawn, and not records."""
-        return isinstance(self.plan, PredictedClusters)
+        return isinstance(self.plan, plans.PredictedClusters)
 
     @property
     def records(self) -> int:
@@ -142,20 +121,20 @@ class RecordDraws(Brief):
         clustering = Clustering.of(labels, "labels")
         lost = _list_drawn(self.table, unresolved, "unresolved")
         left = _list_drawn(self.table, unlabelled, "unlabelled")
-        refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
+        errors.refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
         if not resolved.any():
             said = "draws are unresolved or unlabelled: nothing can be estimated"
-            raise DataError(f"all {len(self.table)} {said}")
+            raise errors.DataError(f"all {len(self.table)} {said}")
         _refuse_lost_strata(self.table, seen[begun], seen[resolved])
         if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
         kept = len(seen) / len(self.table)
-        labelled = LabelledDraws(seen[resolved], self.known, self.n, clustering, given, kept)
+        labelled = plans.LabelledDraws(seen[resolved], self.known, self.n, clustering, given, kept)
         design = self.plan.design(labelled)
         if resolved.all():
             return design
@@ -179,17 +158,17 @@ class RecordDraws(Brief):
         (46, Records())
         """
         least = 0.0
-        if isinstance(self.plan, PlanBySize):
-            least = chances(self.plan, self.known)(pd.DataFrame({"size": self.known.size})).min()
+        if isinstance(self.plan, plans.PlanBySize):
+            least = plans.chances(self.plan, self.known)(pd.DataFrame({"size": self.known.size})).min()
         if not least > 0:
             why = "as its chances do not depend on predicted sizes alone, or are 0"
             said = f"draws by {type(self.plan).__name__} leave no sample of uniform records, {why}"
-            raise DataError(f"{said}: draw anew, by default or uniform records")
+            raise errors.DataError(f"{said}: draw anew, by default or uniform records")
         stays = np.random.default_rng([self.seed, ACCEPTED]).random(len(self.table))
         kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]
         table = kept.assign(probability=1 / self.records).reset_index(drop=True)
         members = self.members[self.members["cluster"].isin(table["cluster"])].reset_index(drop=True)
-        drawn = replace(self, table=table, plan=Records(), n=len(table), members=members)
+        drawn = replace(self, table=table, plan=plans.Records(), n=len(table), members=members)
         return replace(drawn, fingerprint=fingerprint_of(self.known, members))
 
     def refuse_another(self, prediction: Any) -> None:
@@ -198,7 +177,7 @@ class RecordDraws(Brief):
         if fingerprint != self.fingerprint:
             said = f"its fingerprint is {fingerprint}, not {self.fingerprint}"
             remedy = [] if self.of_clusters else [remedies.DRAWN_FROM]
-            raise DataError(f"this is not the prediction that was drawn from: {said}", *remedy)
+            raise errors.DataError(f"this is not the prediction that was drawn from: {said}", *remedy)
 
     def is_from(self, prediction: Any) -> bool:
         """Return whether a prediction is the one drawn from, as `refuse_another` compares them."""
@@ -228,7 +207,7 @@ class RecordDraws(Brief):
         sizes = zip(self.known.size, self.known.count, strict=True)
         values = {
             "version": 1,
-            "plan": to_plain(self.plan),
+            "plan": plans.to_plain(self.plan),
             "n": self.n,
             "seed": self.seed,
             "records": self.records,
@@ -242,19 +221,21 @@ class RecordDraws(Brief):
         """Make the draws again from what `to_json` wrote, and from their table."""
         values = read_json(text, "the description of draws")
         if values.get("version") != 1:
-            raise DataError("the description of draws: 'version' must be 1: read it with the erbayes of it")
+            raise errors.DataError(
+                "the description of draws: 'version' must be 1: read it with the erbayes of it"
+            )
         sizes = sorted((int(size), count) for size, count in values["sizes"].items())
         size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
-        plan, known = from_plain(values["plan"]), KnownTotals(size, count)
+        plan, known = plans.from_plain(values["plan"]), KnownTotals(size, count)
         return cls(table, plan, values["n"], values["seed"], known, values["fingerprint"], members)
 
 
 def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
     """Return the ids of some drawn records, refusing others; messages call them `what`."""
     if isinstance(records, str) or not isinstance(records, Iterable):
-        raise DataError(f"{what} must be a list of record ids, not {records!r}")
+        raise errors.DataError(f"{what} must be a list of record ids, not {records!r}")
     listed = as_index(records)
-    refuse_cases(listed.difference(pd.Index(table["record"])), f"{what} records were not drawn")
+    errors.refuse_cases(listed.difference(pd.Index(table["record"])), f"{what} records were not drawn")
     return listed
 
 
@@ -284,7 +265,7 @@ def _refuse_lost_strata(table: pd.DataFrame, begun: pd.DataFrame, resolved: pd.D
     ):
         lost = strata[~strata.isin(rows["stratum"])]
         then = f": the sample has no information about their records; {remedy}"
-        refuse_cases(lost, f"strata have no draw {what}", then, of=len(strata))
+        errors.refuse_cases(lost, f"strata have no draw {what}", then, of=len(strata))
 
 
 def _make_classes(table: pd.DataFrame, resolved: BoolArray, given: Any) -> list[Any]:
@@ -301,7 +282,9 @@ def _make_classes(table: pd.DataFrame, resolved: BoolArray, given: Any) -> list[
     return [None if pd.isna(name) else f"{g} {name}" for g, name in named]
 
 
-def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, values: Any = None) -> RecordDraws:
+def draw(
+    prediction: Any, plan: plans.Plan = MULTIPURPOSE, *, n: int, seed: int, values: Any = None
+) -> RecordDraws:
     """Draw records of a prediction, to be labelled.
 
     The same seed draws the same records from the same prediction, in memory, in files and in databases.
@@ -333,15 +316,15 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
     >>> drawn.records, len(drawn.table)
     (3, 2)
     """
-    need_object(plan, "draw", "a plan is an object such as LinkEnds()")
-    n, seed = whole(n, "n"), whole(seed, "seed", 0)
+    errors.need_object(plan, "draw", "a plan is an object such as LinkEnds()")
+    n, seed = errors.whole(n, "n"), errors.whole(seed, "seed", 0)
     with open_source(prediction, values) as source:
         records = int(source.known.size @ source.known.count)
         if n > (most := max(MOST, EACH * records)):
             said = f"more than {most:,}, which draw nearly all of them: label all records, or draw fewer"
-            raise DataError(f"{n:,} draws from {records:,} records are {said}")
+            raise errors.DataError(f"{n:,} draws from {records:,} records are {said}")
         table = plan.draw(source, n, seed)
-        need(table, pd.DataFrame, "a plan draws a DataFrame")
+        errors.need(table, pd.DataFrame, "a plan draws a DataFrame")
         # independent draws are in random order already; the first of others are then a sample of all too
         if not getattr(plan, "independent", False):
             table = table.iloc[np.random.default_rng([seed, ORDER]).permutation(len(table))]
@@ -353,16 +336,16 @@ def draw(prediction: Any, plan: Plan = MULTIPURPOSE, *, n: int, seed: int, value
         if len(changed):
             raise change(changed)
         notes = source.known.look()
-        if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
-            notes = [Sentence(str(heap), Grade.NOTE, remedies.LOOK), *notes]
+        if (heap := find_heap(source.known)) is not None and not isinstance(plan, plans.PredictedClusters):
+            notes = [errors.Sentence(str(heap), errors.Grade.NOTE, remedies.LOOK), *notes]
         for note in notes:
-            warnings.warn(note, Alarm, skip_file_prefixes=PACKAGE)
+            warnings.warn(note, errors.Alarm, skip_file_prefixes=errors.PACKAGE)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
 
 
-def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
+def say_expected(plan: plans.PlanBySize, known: KnownTotals, n: int) -> str:
     """Return how many of n draws are expected in clusters of which sizes, next to those of uniform records.
 
     >>> say_expected(Records(), KnownTotals(np.array([1.0, 2.0, 9.0]), np.array([20.0, 10.0, 2.0])), 90)
@@ -372,8 +355,8 @@ def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
     half = known.size[np.searchsorted(np.cumsum(links), links.sum() / 2)]
     part = np.where(known.size == 1, 0, np.where(known.size < half, 1, 2))
 
-    def expect(plan: PlanBySize) -> IntArray:
-        p = records * chances(plan, known)(pd.DataFrame({"size": known.size}))
+    def expect(plan: plans.PlanBySize) -> IntArray:
+        p = records * plans.chances(plan, known)(pd.DataFrame({"size": known.size}))
         # ends are rounded and not parts, so that these add to n
         return np.diff(np.rint(n * np.cumsum(np.bincount(part, p, 3))), prepend=0).astype(np.int64)
 
@@ -384,5 +367,5 @@ def say_expected(plan: PlanBySize, known: KnownTotals, n: int) -> str:
         names += [f"of {clusters}{half:,.0f} or more, with {share:.0%} of the predicted links"]
     there = np.flatnonzero(np.bincount(part))
     said = ", ".join(f"{expect(plan)[i]:,} {names[i]}" for i in there)
-    uniform = ", ".join(f"{k:,}" for k in expect(Records())[there])
-    return said if isinstance(plan, Records) else f"{said} (uniform records: {uniform})"
+    uniform = ", ".join(f"{k:,}" for k in expect(plans.Records())[there])
+    return said if isinstance(plan, plans.Records) else f"{said} (uniform records: {uniform})"

@@ -117,7 +117,6 @@ def tasks(
 
 
 def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of candidates: task, record, role and, if stated, why."""
     frame = to_frame(candidates)
     refuse_names(["record", "candidate"], list(frame.columns), "the table of candidates")
     records = ids(frame["record"], "drawn records of the candidates")
@@ -181,7 +180,6 @@ def need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
 
 
 def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
-    """Return the tasks with the attributes of each record."""
     shown, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
     if taken := [name for name in shown if name in RESERVED]:
         said = f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are"
@@ -337,7 +335,6 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows of the first sheet of an XLSX file with their numbers."""
     if not HAS_XLSX:
         raise DataError(f"cannot read {path}: XLSX files need the extra: pip install 'erbayes[sheets]'")
     from openpyxl import load_workbook

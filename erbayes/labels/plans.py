@@ -25,18 +25,7 @@ from ..design.contract import Design
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ..units.clustering import Clustering
 from ..units.units import KnownTotals
-from .source import (
-    Chance,
-    Line,
-    Source,
-    at_points,
-    containing,
-    first_in_order,
-    in_order,
-    keys_of,
-    match_values,
-    ordered_counts,
-)
+from . import source as sources
 
 COLUMNS = ["record", "cluster", "size", "probability"]
 """Columns of every table of draws."""
@@ -64,7 +53,7 @@ class LabelledDraws:
 class Plan(Protocol):
     """A way of drawing records of a prediction."""
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         """Draw n records, which `erbayes.labels.draw` shuffles, unless the class says `independent`."""
 
     def design(self, drawn: LabelledDraws) -> Design:
@@ -89,13 +78,13 @@ class _WithReplacement:
     def column(self, known: KnownTotals) -> ClusterSum:
         raise NotImplementedError
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         """Draw a size, then a cluster of this size, then a record of this cluster."""
         known = source.known
         p = chances(self, known)(pd.DataFrame({"size": known.size}))
         of_size, of_cluster, of_record = np.random.default_rng(seed).random((n, 3)).T
         ends = np.cumsum(known.count * known.size * p)
-        at = containing(ends, of_size * ends[-1])
+        at = sources.containing(ends, of_size * ends[-1])
         draws = pd.DataFrame({"size": known.size[at].astype(np.int64), "probability": p[at]})
         draws["place"] = np.floor(of_cluster * known.count[at])
         draws["within"] = np.floor(of_record * draws["size"]).astype(np.int64)
@@ -103,7 +92,7 @@ class _WithReplacement:
         # that a source returns few clusters of each size
         met = draws[["size", "place"]].drop_duplicates()
         number_of_size = met["size"].value_counts(sort=False).to_dict()
-        clusters = first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
+        clusters = sources.first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
         met, clusters = (x.assign(rank=x.groupby("size").cumcount()) for x in (met, clusters))
         draws = draws.merge(met, how="left").merge(clusters, how="left")
         members = _order_members(source, draws["cluster"], seed)
@@ -114,13 +103,12 @@ class _WithReplacement:
         return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
 
 
-def _order_members(source: Source, clusters: pd.Series, seed: int) -> pd.DataFrame:
-    """Return the records of clusters in the order of their keys."""
+def _order_members(source: sources.Source, clusters: pd.Series, seed: int) -> pd.DataFrame:
     members = source.members(pd.Index(clusters).unique())
-    return in_order(members.assign(key=keys_of(members["record"], seed)))
+    return sources.in_order(members.assign(key=sources.keys_of(members["record"], seed)))
 
 
-def chances(plan: PlanBySize, known: KnownTotals) -> Chance:
+def chances(plan: PlanBySize, known: KnownTotals) -> sources.Chance:
     """Return the selection probability of each record, by the size of its predicted cluster."""
     column = plan.column(known)
     total = need_positive_total(column, known)
@@ -165,8 +153,8 @@ class NewRecords:
 
     independent: ClassVar[bool] = True
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts = ordered_counts(source, seed)
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
+        counts = sources.ordered_counts(source, seed)
         return _draw_by_value(source, counts, need_values(counts, self), n, seed)[COLUMNS]
 
     def design(self, drawn: LabelledDraws) -> Design:
@@ -247,8 +235,8 @@ class GivenProbabilities:
 
     independent: ClassVar[bool] = True
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts = ordered_counts(source, seed)
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
+        counts = sources.ordered_counts(source, seed)
         try:
             values = need_values(counts, self).astype(float)
         except (TypeError, ValueError) as error:
@@ -265,13 +253,13 @@ class GivenProbabilities:
 
 
 def _draw_by_value(
-    source: Source, counts: pd.DataFrame, values: FloatArray, n: int, seed: int
+    source: sources.Source, counts: pd.DataFrame, values: FloatArray, n: int, seed: int
 ) -> pd.DataFrame:
     """Return n independent draws with probabilities proportional to values, which are those of the counts."""
     total = float(values @ counts["records"].to_numpy())
     points = np.random.default_rng(seed).random(n)
-    line: Line = (lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
-    (rows,) = at_points(source, counts, [line], seed)
+    line: sources.Line = (lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
+    (rows,) = sources.at_points(source, counts, [line], seed)
     return rows.rename(columns={"chance": "probability"})
 
 
@@ -287,7 +275,7 @@ def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Serie
     if drawn.values is None:
         said = f"{type(plan).__name__} needs the {what} of every labelled record"
         raise DataError(f"{said}: RecordDraws.design(labels, values=...)")
-    return match_values(drawn.values, drawn.labels.records, "labelled records")
+    return sources.match_values(drawn.values, drawn.labels.records, "labelled records")
 
 
 def _allocate_draws(n: int, names: Any, records: FloatArray) -> IntArray:
@@ -322,8 +310,8 @@ class Strata:
     {'shop': 6, 'web': 4}
     """
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts = ordered_counts(source, seed)
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
+        counts = sources.ordered_counts(source, seed)
         codes, names = pd.factorize(need_values(counts, self), sort=True)
         records = np.bincount(codes, counts["records"].to_numpy(dtype=float))
         draws = _allocate_draws(n, names, records)
@@ -335,7 +323,7 @@ class Strata:
         lines = [
             (partial(chance, h), np.random.default_rng([seed, h]).random(k)) for h, k in enumerate(draws)
         ]
-        draws_of = at_points(source, counts, lines, seed)
+        draws_of = sources.at_points(source, counts, lines, seed)
         tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
         return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
 
@@ -381,12 +369,12 @@ class PredictedClusters:
             must = "a plan whose chances depend on predicted size, such as LinkEnds()"
             raise DataError(f"of must be {must}, not {self.of!r}")
 
-    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+    def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         known, clusters = source.known, source.of_clusters()
         inclusion = self.compute_inclusion(n, known)
         certain = known.size[inclusion == 1]
         rest = n - int(known.count[inclusion == 1].sum())
-        counts, parts = ordered_counts(clusters, seed), []
+        counts, parts = sources.ordered_counts(clusters, seed), []
 
         def chance(rows: pd.DataFrame) -> FloatArray:
             p = inclusion[np.searchsorted(known.size, rows["size"])]
@@ -394,11 +382,11 @@ class PredictedClusters:
 
         if len(certain):
             buckets = counts.loc[counts["size"].isin(certain), "bucket"].unique()
-            rows = in_order(clusters.in_buckets(buckets, seed))
+            rows = sources.in_order(clusters.in_buckets(buckets, seed))
             parts.append(rows[rows["size"].isin(certain)])
         if rest:
             points = (np.random.default_rng(seed).random() + np.arange(rest)) / rest
-            parts += at_points(clusters, counts, [(chance, points)], seed)
+            parts += sources.at_points(clusters, counts, [(chance, points)], seed)
         rows = pd.concat(parts, ignore_index=True)
         members = _order_members(source, rows["cluster"], seed)
         first = members.drop_duplicates("cluster").set_index("cluster")["record"]

@@ -331,7 +331,6 @@ def _suspect(returned: Labels) -> list[str]:
 
 
 def _take_complete(returned: Labels) -> pd.DataFrame:
-    """Return the answers of tasks with a complete answer."""
     complete = returned.states[returned.states["state"] == State.ANSWERED]
     return returned.answers.merge(complete[["annotator", "task"]])
 

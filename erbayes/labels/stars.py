@@ -225,7 +225,6 @@ def machine_labels(
 
 
 def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
-    """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
     refuse_names(COLUMNS, list(frame.columns), "the table of answers")
     tops = ids(frame["drawn"], "column 'drawn' of the answers")

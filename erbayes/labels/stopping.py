@@ -265,7 +265,6 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
 def _judge_fit(
     sample: Sample, metric: Metric, fit: Estimates, minimum: float, rule: Rule, level: float
 ) -> _Answer:
-    """Return the verdict of one metric by its estimate."""
     kind, known, unreached = rule.exact, None, 0.0
     # an exact interval covers the truth whatever the draws missed; any other one is of what they reach, and
     # then allows any value for the rest
@@ -319,7 +318,6 @@ def _check_minimum(metric: Metric, value: object) -> float:
 
 
 def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
-    """Return the verdict of an interval, (2,)."""
     lower, upper = bounds + ROUNDING * np.clip(np.abs(bounds), 1.0, 1e300)
     return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
 

@@ -386,7 +386,6 @@ def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: 
 def _pair_annotators(
     tasks: ShownTasks, members: pd.DataFrame, merged: TaskAnswers
 ) -> dict[tuple[str, str], AnnotatorPair]:
-    """Return the tasks that two annotators have both answered in full."""
     if tasks.cluster is not None:
         return {}
     complete = merged.states[merged.states["state"] == State.ANSWERED]

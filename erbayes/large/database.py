@@ -317,7 +317,6 @@ def _is_plain(rows: Any) -> bool:
 
 
 def _recognise_kind(value: Any) -> str | None:
-    """Type of an id that a driver returned, as in `Database.kind`."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -118,7 +118,6 @@ EMBEDDED = DuckDB()
 
 @contextmanager
 def _make_spill_folder(parent: str | Path | None) -> Iterator[Path]:
-    """Make a folder for data that do not fit in memory."""
     parent = Path(parent or gettempdir())
     try:
         folder = TemporaryDirectory(dir=parent, prefix="erbayes-", ignore_cleanup_errors=True)

@@ -20,18 +20,8 @@ from pyarrow import parquet
 from .._internal.errors import DataError, head
 from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
 from ..units.clustering import Memberships
+from . import duckdb
 from .database import Database, RunSQL, RunSQLTable, legible, opened_relation, opened_spark
-from .duckdb import (
-    DatabaseTable,
-    DatasetTable,
-    DuckDB,
-    DuckTable,
-    FrameTable,
-    StoredTable,
-    family,
-    quote_string,
-    quote_strings,
-)
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = {".gz": "gzip", ".zst": "zstd"}
@@ -172,13 +162,13 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
     )
     if kind in PARQUET:
-        files = quote_strings(paths)
+        files = duckdb.quote_strings(paths)
         return f"read_parquet({files}, binary_as_string = false, file_row_number = false, {common})"
-    columns = ", ".join(f"{quote_string(name)}: 'VARCHAR'" for name in names)
+    columns = ", ".join(f"{duckdb.quote_string(name)}: 'VARCHAR'" for name in names)
     # without names DuckDB reads the first rows for them, and what it says of a fault there names no row
     types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
-        f"read_csv({quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
+        f"read_csv({duckdb.quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
         "quote = '\"', escape = '\"', "
         f"comment = '', header = true, skip = 0, {types}, nullstr = '', allow_quoted_nulls = true, "
         "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
@@ -211,7 +201,7 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
     return names, [], set()
 
 
-class FilesTable(DuckTable):
+class FilesTable(duckdb.DuckTable):
     """Opened files, as a table of DuckDB."""
 
     paths: Sequence[str] = ()
@@ -277,11 +267,10 @@ class FilesTable(DuckTable):
 
     @cached_property
     def _types(self) -> dict[str, dict[str, str]]:
-        """The types of the columns of each of several Parquet files."""
         types = dict[str, dict[str, str]]()
         for path in () if self.headings or len(self.paths) == 1 else self.paths:
             described = self.rows(f"DESCRIBE SELECT * FROM {_write_reader('.parquet', [path], False)}")
-            types[path] = {name.lower(): family(type) for name, type, *_ in described}
+            types[path] = {name.lower(): duckdb.family(type) for name, type, *_ in described}
         return types
 
 
@@ -292,7 +281,7 @@ class OfSpark(Protocol):
     def sparkSession(self) -> Any: ...
 
 
-Source = Memberships | str | Path | Files | DatabaseTable | RunSQL | OfSpark
+Source = Memberships | str | Path | Files | duckdb.DatabaseTable | RunSQL | OfSpark
 """A prediction in memory or elsewhere, as `scan` reads it; relations are Arrow streams."""
 
 
@@ -304,7 +293,7 @@ def is_dataset(source: Any) -> bool:
 
 def lies_elsewhere(prediction: Any) -> bool:
     """Return whether a prediction is to be scanned: files, a table or a dataset, not memberships."""
-    stored = isinstance(prediction, str | Path | Files | DatabaseTable)
+    stored = isinstance(prediction, str | Path | Files | duckdb.DatabaseTable)
     return stored or has_own_database(prediction) or is_dataset(prediction)
 
 
@@ -333,17 +322,17 @@ def _is_relation(source: Any) -> bool:
 
 def identify(source: Any) -> Any:
     """Return what is equal for sources that are one: files and tables by what they name."""
-    return source if isinstance(source, str | Path | Files | DatabaseTable) else id(source)
+    return source if isinstance(source, str | Path | Files | duckdb.DatabaseTable) else id(source)
 
 
 @contextmanager
-def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
+def opened(sources: Sequence[Any], database: duckdb.DuckDB) -> Iterator[list[Database]]:
     """Open sources of one database, or several that `database` reads."""
     sources = [Files(source) if isinstance(source, str | Path) else source for source in sources]
     if not any(map(has_own_database, sources)):
         kinds = [_choose_table(source) for source in sources]
         files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
-        trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)
+        trusted = any(isinstance(source, duckdb.DatabaseTable) and source.reads_files for source in sources)
         with database.connected(files, closed=not trusted) as connection:
             tables = [kind(connection, database, one) for kind, one in zip(kinds, sources, strict=True)]
             for table in tables:
@@ -375,9 +364,9 @@ def _open(source: Any) -> AbstractContextManager[Database]:
     return nullcontext(RunSQLTable(source))
 
 
-def _choose_table(source: Any) -> type[DuckTable]:
+def _choose_table(source: Any) -> type[duckdb.DuckTable]:
     if isinstance(source, Files):
         return FilesTable
-    if isinstance(source, DatabaseTable):
-        return StoredTable
-    return DatasetTable if is_dataset(source) else FrameTable
+    if isinstance(source, duckdb.DatabaseTable):
+        return duckdb.StoredTable
+    return duckdb.DatasetTable if is_dataset(source) else duckdb.FrameTable

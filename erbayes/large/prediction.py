@@ -84,7 +84,6 @@ class ScannedFacts(ColumnFacts):
 
     @property
     def _has_all(self) -> bool:
-        """Whether the first rows are all rows."""
         return len(self.table) < LOOKED_UP
 
     @property

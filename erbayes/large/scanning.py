@@ -248,7 +248,6 @@ class _Count:
 
 
 def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
-    """Count predictions on the records that all of them have."""
     # columns of clusters in one table have its records, whose repeats are looked for once
     records = {name: (id(c.prediction.database), c.prediction.record) for name, c in counts.items()}
     lists = {records[name]: count.prediction.table for name, count in counts.items()}
@@ -413,7 +412,6 @@ def split_pieces(
 def _count_units(
     count: _Count, labels: Clustering, blocks: Any, missing: Missing, groups: GroupColumn | None, place: Place
 ) -> Scanned:
-    """Count the units of labelled records."""
     known, prediction = count.known, count.prediction if groups is None else groups.join(count.prediction)
     cluster, group = _find_labelled(prediction, labels, groups is not None)
     touched = list(dict.fromkeys(cluster[cluster.notna()].tolist()))

@@ -323,7 +323,6 @@ def _join_attributes(
 
 
 def _write_value(holder: Database, feature: Feature) -> str:
-    """Return SQL of an attribute as a feature needs it."""
     kind = holder.kind(feature.column) or ""
     if feature.aggregate == "distinct" and not FLOATING.match(kind):
         return holder.quote(feature.column)

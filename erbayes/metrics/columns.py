@@ -74,7 +74,6 @@ class Pieces:
         return int(self.unit[-1]) + 1 if self.ids is None else len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without the columns that are counted already."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property

@@ -501,7 +501,6 @@ def resolve_metric(metric: Any) -> Metric:
 
 
 def _as_metrics(metric: Any) -> tuple[Metric, ...]:
-    """Return a metric, or those of a name, as objects."""
     if isinstance(metric, Metric):
         return (metric,)
     if isinstance(metric, str):
@@ -513,7 +512,6 @@ def _as_metrics(metric: Any) -> tuple[Metric, ...]:
 
 
 def _find_metric(name: str) -> Metric:
-    """Return the metric of a name."""
     lowered = {known.lower(): known for known in NAMED}
     if name.lower() in lowered:
         return NAMED[lowered[name.lower()]]

@@ -24,14 +24,7 @@ from scipy.special import lambertw, ndtr, ndtri
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, import_extra, need_object, number
-from .unseen import (
-    compute_beta_quantiles,
-    compute_gamma_quantiles,
-    compute_t_quantiles,
-    inflate_variances,
-    measure_parts,
-    widen,
-)
+from . import unseen
 
 if TYPE_CHECKING:
     from .estimates import Estimates
@@ -86,7 +79,7 @@ def allow_unreached(result: Estimates, bounds: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) in which the unreached share may have any value of the support."""
     share, support = result.unseen.unreached_share, np.array(result.support)
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
-    widened = widen(x, bounds, share, measure_parts(x, share, support)[..., None])
+    widened = unseen.widen(x, bounds, share, unseen.measure_parts(x, share, support)[..., None])
     # a small share shortens arms, also those that reach an end of the support, which is certain to hold
     reached = np.stack([bounds[..., 0] <= support[:, 0], bounds[..., 1] >= support[:, 1]], axis=-1)
     return np.where(reached, bounds, widened)
@@ -258,17 +251,19 @@ class BetaGamma(Distribution):
 
     def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))
-        widened, quantiles = inflate_variances(V, fit.df, p), np.empty(x.shape)
+        widened, quantiles = unseen.inflate_variances(V, fit.df, p), np.empty(x.shape)
         for least, most in dict.fromkeys(fit.support):
             j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             above, Vj, pj, width = x[..., j] - least, widened[..., j], p[..., j], most - least
             if np.isfinite(width):
-                shares = compute_beta_quantiles(above / width, Vj / width**2, pj)
+                shares = unseen.compute_beta_quantiles(above / width, Vj / width**2, pj)
                 quantiles[..., j] = least + width * shares
             elif np.isfinite(least):
-                quantiles[..., j] = least + compute_gamma_quantiles(above, Vj, pj)
+                quantiles[..., j] = least + unseen.compute_gamma_quantiles(above, Vj, pj)
             else:
-                quantiles[..., j] = x[..., j] + np.sqrt(V[..., j]) * compute_t_quantiles(fit.df[..., j], pj)
+                quantiles[..., j] = x[..., j] + np.sqrt(V[..., j]) * unseen.compute_t_quantiles(
+                    fit.df[..., j], pj
+                )
         there = fit.moves.there
         if not there.any():
             return quantiles
@@ -280,7 +275,7 @@ class BetaGamma(Distribution):
         there = fit.moves.there
         if not there.any():
             return widened
-        moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
+        moved = unseen.widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
         low, high = np.minimum(bounds[..., 0], moved[..., 0]), np.maximum(bounds[..., 1], moved[..., 1])
         moved = np.where(fit.moves.at_most[:, None] > 0, np.stack([low, high], axis=-1), moved)
         return np.where(there[:, None], moved, widened)
@@ -331,7 +326,7 @@ class Symmetric(Distribution):
 
     def quantile(self, fit: Estimates, p: FloatArray) -> FloatArray:
         df = fit.df if self.df is None else np.full_like(fit.df, self.df)
-        return np.asarray(fit.mean + fit.uncut_sd * compute_t_quantiles(df, p))
+        return np.asarray(fit.mean + fit.uncut_sd * unseen.compute_t_quantiles(df, p))
 
 
 WALD = Symmetric(np.inf)

@@ -23,20 +23,7 @@ from ..labels.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind, suitable
-from .axes import (
-    HATCHES,
-    MARKERS,
-    axes_of,
-    choose_names,
-    draw_legend,
-    height_of,
-    name_rows,
-    offsets_of,
-    panels_of,
-    round_ticks,
-    spread_probabilities,
-    style_of,
-)
+from . import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +82,7 @@ def _find_blocks(
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
-    ends = ends.loc[choose_names(metrics, list(ends.index))]
+    ends = ends.loc[axes.choose_names(metrics, list(ends.index))]
     shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
     return [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
 
@@ -111,20 +98,20 @@ def _draw_forest(
 ) -> list[Axes]:
     """Draw results, a panel per block, in styles after the first `skipped`, and legends by `letters`."""
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
-    panels = panels_of(ax, blocks, len(results))
+    panels = axes.panels_of(ax, blocks, len(results))
     for i, (label, table) in enumerate(zip(results, tables, strict=True)):
-        style = style_of(i + skipped, len(results) + skipped, label)
-        offset = offsets_of(len(results))[i]
+        style = axes.style_of(i + skipped, len(results) + skipped, label)
+        offset = axes.offsets_of(len(results))[i]
         for panel, block in zip(panels, blocks, strict=True):
             rows = table[table.index.isin(block)]
             y = np.array([block.index(name) for name in rows.index]) + offset
             panel.hlines(y, rows["lower"], rows["upper"], color=style["color"])
             panel.plot(rows["estimate"], y, **style)
     for panel in panels:
-        round_ticks(panel)
+        axes.round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
     if list(results) != [""]:
-        draw_legend(panels[0], len(results), letters)
+        axes.draw_legend(panels[0], len(results), letters)
     return panels
 
 
@@ -149,7 +136,9 @@ def draw_comparison(
     results = result.estimates_by_name()
     blocks = _find_blocks(results, metrics, level, kinds)
     # two halves need more than the width of one picture
-    ax = axes_of(ax, height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
+    ax = axes.axes_of(
+        ax, axes.height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0
+    )
     place = ax.get_subplotspec()
     halves = (place.subgridspec if place else ax.figure.add_gridspec)(1, 2, width_ratios=[1.2, 1])
     ax.set_subplotspec(halves[0])
@@ -174,7 +163,7 @@ def draw_side_by_side(
     A cross is an estimate without an interval. Axes are those of `draw_forest`, and so are `metrics`.
     """
     table = result.table()
-    names = choose_names(metrics, list(table["metric"].unique()))
+    names = axes.choose_names(metrics, list(table["metric"].unique()))
     twice = table.duplicated(["method", "metric"], keep=False)
     labels = table["method"].mask(twice, table["method"] + ", " + table["kind"])
     return _draw_rows(arrange_rows(table.assign(label=labels), names), ax)
@@ -195,7 +184,7 @@ def draw_by_domain(
     `draw_forest`, and so are `metrics`; `level`, `kind` and `simultaneous` are as in `ByDomain.table`.
     """
     table = result.table(level, kind, simultaneous=simultaneous)
-    names = choose_names(metrics, [m.name for m in result.settings.metrics])
+    names = axes.choose_names(metrics, [m.name for m in result.settings.metrics])
     shown = table[table["estimate"].notna()]
     label = shown["domain"]
     if "difference" in shown and shown["difference"].nunique() > 1:
@@ -209,7 +198,7 @@ def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
     table = result.table()
     shares = [bool(np.isfinite(metric.support).all()) for metric in result.metrics]
     parts = [table[shares]] * any(shares) + [table.iloc[[j]] for j, share in enumerate(shares) if not share]
-    panels = panels_of(
+    panels = axes.panels_of(
         ax, [[f"{name}: {verdict}" for name, verdict in part["verdict"].items()] for part in parts]
     )
     for panel, part in zip(panels, parts, strict=True):
@@ -217,8 +206,8 @@ def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
         panel.hlines(y, part["lower"], part["upper"], color="black")
         panel.plot(part["estimate"], y, "o", color="black", markersize=5, label="estimate")
         panel.plot(part["minimum"], y, "|", color="0.5", markersize=16, markeredgewidth=2, label="minimum")
-        round_ticks(panel)
-    draw_legend(panels[0], 2)
+        axes.round_ticks(panel)
+    axes.draw_legend(panels[0], 2)
     panels[-1].set_xlabel(f"estimate and {100 * result.level:.4g} % interval")
     return panels[0]
 
@@ -246,8 +235,7 @@ def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame
 
 
 def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
-    """Draw the rows of each panel (see `arrange_rows`)."""
-    panels, differ = panels_of(ax, [list(panel["label"]) for panel in rows]), "difference" in rows[0]
+    panels, differ = axes.panels_of(ax, [list(panel["label"]) for panel in rows]), "difference" in rows[0]
     for panel, block in zip(panels, rows, strict=True):
         shown = block[~block["head"]]
         # a cross says that there is no interval, where a dot would look certain
@@ -260,7 +248,7 @@ def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
             label.set_fontweight("bold" if label.get_text() in heads.tolist() else "normal")
         for at in heads.index:
             panel.axhline(at, color="0.85", linewidth=1, zorder=0)
-        round_ticks(panel)
+        axes.round_ticks(panel)
         if differ:
             panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     level = f"{100 * rows[-1]['level'].iloc[-1]:g} % interval"
@@ -280,12 +268,12 @@ def draw_errors(result: Impact, *, level: float = 0.95, ax: Axes | None = None) 
     """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
     table = result.table(level)
     percent, rows = 100 / table["estimate"].abs(), range(len(table))
-    ax = axes_of(ax, height_of(len(table)))
+    ax = axes.axes_of(ax, axes.height_of(len(table)))
     ax.axvline(0, color="0.7", linewidth=1)
     ax.hlines(rows, table["least"] * percent, table["most"] * percent, color="0.0")
     ax.plot(table["difference"] * percent, rows, "o", color="0.0", markersize=5)
     names = table.index if "domain" not in table else table.index + " of " + table["domain"]
-    name_rows(ax, list(names))
+    axes.name_rows(ax, list(names))
     ax.set_xlabel(f"error of the clusters, % of the truth, with {100 * level:g} % interval")
     return ax
 
@@ -298,10 +286,10 @@ def draw_influence(
     `most` units are shown of those that `erbayes.influence` lists.
     """
     shown = fitted.influence(sample, metric)["influence"].head(most)
-    ax = axes_of(ax, height_of(len(shown)))
+    ax = axes.axes_of(ax, axes.height_of(len(shown)))
     ax.barh(range(len(shown)), shown, color=np.where(shown > 0, "0.3", "0.8").tolist(), edgecolor="black")
     ax.axvline(0, color="black", linewidth=1)
-    name_rows(ax, [digits.shorten_id(x) for x in shown.index])
+    axes.name_rows(ax, [digits.shorten_id(x) for x in shown.index])
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("influence on the estimate")
     return ax
@@ -310,11 +298,11 @@ def draw_influence(
 def draw_balance(sample: Sample, ax: Axes | None = None) -> Axes:
     """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1."""
     table = fitted.balance(sample)
-    ax = axes_of(ax, 1.2 + 0.4 * len(table))
+    ax = axes.axes_of(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
     error = 2 * table["se"] / table["known"]
     ax.errorbar(table["ratio"], range(len(table)), xerr=error, fmt="o", color="black", capsize=3)
-    name_rows(ax, [name.replace("_", " ") for name in table.index])
+    axes.name_rows(ax, [name.replace("_", " ") for name in table.index])
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
     return ax
 
@@ -333,16 +321,16 @@ def draw_curve(
     By default the first three metrics are drawn. If more than half of the thresholds are probabilities above
     .9, their axis has equal steps of log odds.
     """
-    x, ticks = spread_probabilities(result.thresholds)
+    x, ticks = axes.spread_probabilities(result.thresholds)
     drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
-    ax = axes_of(ax)
+    ax = axes.axes_of(ax)
     for i, metric in enumerate(drawn):
         table = result.table(metric, level)
-        grey, marker = f"{np.linspace(0, 0.65, len(drawn))[i]:.2f}", MARKERS[i % len(MARKERS)]
+        grey, marker = f"{np.linspace(0, 0.65, len(drawn))[i]:.2f}", axes.MARKERS[i % len(axes.MARKERS)]
         ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
         ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=metric.name)
     ax.set_ylabel(f"estimate and {100 * level:g} % band")
-    draw_legend(ax, len(drawn))
+    axes.draw_legend(ax, len(drawn))
     if ticks:
         ax.set_xscale("logit")
         ax.set_xticks([*ticks], [*ticks.values()])
@@ -353,14 +341,14 @@ def draw_curve(
 
 def draw_stages(result: Stages, *, ax: Axes | None = None) -> Axes:
     """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`)."""
-    ax, start = axes_of(ax, 1.3), 0.0
+    ax, start = axes.axes_of(ax, 1.3), 0.0
     for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
         grey, label = f"{0.4 + 0.2 * i:.1f}", f"{name} {share:.1%}"
-        ax.barh(0, share, left=start, label=label, facecolor=grey, edgecolor="black", hatch=HATCHES[i])
+        ax.barh(0, share, left=start, label=label, facecolor=grey, edgecolor="black", hatch=axes.HATCHES[i])
         start += share
     ax.set_yticks([])
     ax.set_xlabel("share of true links")
-    draw_legend(ax, 2)
+    axes.draw_legend(ax, 2)
     return ax
 
 
@@ -378,18 +366,18 @@ def draw_forecast(
     replacement takes no more than there are units.
     """
     names = [metric.name for metric in result.metrics]
-    chosen, ax = names[:SHOWN] if metrics is None else choose_names(metrics, names), axes_of(ax)
+    chosen, ax = names[:SHOWN] if metrics is None else axes.choose_names(metrics, names), axes.axes_of(ax)
     for i, (design, outlook) in enumerate(result.designs.items()):
         half_widths = np.array([outlook.half_widths(n, level) for n in sizes])
         for j, name in enumerate(chosen):
-            style = style_of(j, len(chosen), ", ".join([design] * (len(result.designs) > 1) + [name]))
+            style = axes.style_of(j, len(chosen), ", ".join([design] * (len(result.designs) > 1) + [name]))
             style |= {"linestyle": DASHES[i % len(DASHES)]}
             ax.plot(sizes, half_widths[:, names.index(name)], **style)
     ax.set(xscale="log", xlabel="draws", ylabel=f"half width of {100 * level:g} % intervals")
     ax.set_ylim(bottom=0)
     ax.set_xticks(list(sizes), [f"{n:,}" for n in sizes])
     ax.set_xticks([], minor=True)
-    draw_legend(ax, 2)  # labels of three columns are wider than the picture
+    axes.draw_legend(ax, 2)  # labels of three columns are wider than the picture
     return ax
 
 
@@ -412,7 +400,7 @@ def draw_calibration(
     >>> draw_calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
     array([0., 1.])
     """
-    table, ax = result.bands(level)[::-1], axes_of(ax)
+    table, ax = result.bands(level)[::-1], axes.axes_of(ax)
     place, score = np.arange(len(table)), result.edges.score
     if score.min() >= 0 and score.max() <= 1:
         ends = [*table["band"][1:], score.max()]

@@ -198,7 +198,6 @@ def read_part(name: str) -> str:
 def _run_engines(
     engines: Mapping[str, Engine] | None, sample: Sample, metrics: Sequence[Metric], level: float
 ) -> _Made:
-    """Return what each engine makes of the sample."""
     made, seed = _Made(), generator(1)
     if engines is None:
         engines = {name: find_engine(name) for name in ("closed form", "jackknife")}

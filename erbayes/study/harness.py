@@ -377,7 +377,6 @@ def _run(cell: _Cell, repetitions: range, asked: Sequence[_Asked]) -> dict[str, 
 
 
 def _find_truth(population: Population, metric: Metric) -> float:
-    """Return the true value of a metric in a redrawn population, NaN if it is 0/0."""
     with suppress(NotIdentified):
         return population.value(metric)
     return np.nan

@@ -248,7 +248,6 @@ class Study(Measured, Pictured):
 
     @property
     def _failed(self) -> pd.Series:
-        """Return whether each run has no estimate or no truth."""
         return self.runs["estimate"].isna() | self.runs["truth"].isna()
 
     @property
@@ -349,7 +348,6 @@ def _find_keys(runs: pd.DataFrame) -> list[str]:
 
 
 def _find_figures(x: pd.DataFrame) -> list[str]:
-    """Return the columns of figures."""
     return [str(c) for c in x if c not in (*CELL, "estimator", "metric", "repetition", "group")]
 
 

@@ -18,21 +18,8 @@ import pandas as pd
 from .._internal import remedies
 from .._internal.arrays import BoolArray, IntArray, is_table, label_components, need_table, to_frame
 from .._internal.errors import DataError, Remedy, number, refuse_cases
+from . import ids as rules
 from .columns import find_record, read_prediction, read_records
-from .ids import (
-    are_listed,
-    are_unique,
-    as_index,
-    find_nulls,
-    ids,
-    kind,
-    list_null_ids,
-    refuse_blanks,
-    refuse_lost_digits,
-    refuse_no_records,
-    refuse_word_for_none,
-    same_kind,
-)
 from .reading import Named, Near, Reading, explain_repeats, to_links_table
 
 
@@ -49,22 +36,22 @@ def refuse_nulls(what: str, sizes: Mapping[Any, int], records: int, remedy: Reme
 def _refuse_unclustered(clustering: Clustering, what: str) -> None:
     """Refuse records that share a null id as cluster, unless it is the id of one of them."""
     records, clusters = clustering.records, clustering.clusters
-    known = kind(clusters) if len(clusters) else ""
-    null_ids = list_null_ids(known)
+    known = rules.kind(clusters) if len(clusters) else ""
+    null_ids = rules.list_null_ids(known)
     if isinstance(clusters.dtype, np.dtype) and clusters.dtype.kind == "u":
         null_ids = pd.Index([2 ** (8 * clusters.dtype.itemsize) - 1])  # what becomes of -1
-    at = np.flatnonzero(are_listed(clusters, null_ids))
+    at = np.flatnonzero(rules.are_listed(clusters, null_ids))
     if not len(at):
         return
     sizes = clustering.sizes
-    nulls = find_nulls(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
+    nulls = rules.find_nulls(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
     if "0" in nulls and what.endswith("labels"):
         # a sample may have none of `DIGITS`, although the population has them
         others = clusters != "0"
         numbers = others.any() and clusters[others].str.isdecimal().all()
         if numbers and sizes[~others].max() <= sizes[others].max():
             del nulls["0"]
-    if nulls and kind(records) == known:
+    if nulls and rules.kind(records) == known:
         named = np.flatnonzero(records.isin(list(nulls)))
         cluster = clusters[clustering.codes[named]]
         nulls = {id: size for id, size in nulls.items() if id not in cluster[cluster == records[named]]}
@@ -75,21 +62,23 @@ def read_ends(
     one: pd.Series, other: pd.Series, what: str, any_id: bool = False
 ) -> tuple[IntArray, IntArray, pd.Index]:
     """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
-    left, right = (ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other))
-    same_kind(left, right, f"column {other.name!r}", f"ids in column {one.name!r} of the {what}")
+    left, right = (
+        rules.ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other)
+    )
+    rules.same_kind(left, right, f"column {other.name!r}", f"ids in column {one.name!r} of the {what}")
     codes, found = pd.factorize(left.append(right))
     distinct = pd.Index(found)
-    for refuse in () if any_id else (refuse_no_records, refuse_lost_digits, refuse_blanks):
+    for refuse in () if any_id else (rules.refuse_no_records, rules.refuse_lost_digits, rules.refuse_blanks):
         refuse(distinct, f"column {one.name!r} or {other.name!r} of the {what}")
     return codes[: len(one)], codes[len(one) :], distinct
 
 
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
-    listed = ids(records, f"all records of the {what}")
+    listed = rules.ids(records, f"all records of the {what}")
     if not listed.is_unique:
         refuse_cases(listed[listed.duplicated()], f"all records of the {what}: {{n}} duplicates, such as")
-    same_kind(in_pairs, listed, "list of all records", f"record ids of the {what}")
+    rules.same_kind(in_pairs, listed, "list of all records", f"record ids of the {what}")
     position = listed.get_indexer(in_pairs)
     said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
     refuse_cases(in_pairs[position < 0], said)
@@ -171,7 +160,7 @@ class Clustering:
             if reading.repeats:
                 raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)
-        if not are_unique(records := ids(record, f"record ids of the {what}", any_id=any_id)):
+        if not rules.are_unique(records := rules.ids(record, f"record ids of the {what}", any_id=any_id)):
             raise explain_repeats(pd.Series(records), pd.Series(cluster), what)
         return cls._code(records, cluster, what, any_id)
 
@@ -180,7 +169,7 @@ class Clustering:
         """Make a clustering from what the columns of a table mean; `listed` are all records, for links."""
         what = reading.what
         if not reading.of_links:
-            records = ids(reading.key(), f"record ids of the {what}", any_id=any_id)
+            records = rules.ids(reading.key(), f"record ids of the {what}", any_id=any_id)
             return cls._code(records, reading.table[reading.other], what, any_id)
         left, right, records = read_ends(reading.key(0), reading.key(1), what, any_id)
         if listed is not None:
@@ -211,20 +200,20 @@ class Clustering:
             if what.endswith("labels"):  # nobody knows whether the entity of one is its own
                 remedy = Remedy("label these records, or leave out their entities whole")
             raise DataError(f"{told}, the first in row {first:,} of the data", remedy)
-        index = as_index(cluster)
+        index = rules.as_index(cluster)
         if isinstance(index, pd.CategoricalIndex):
             codes, used = pd.factorize(index.codes)
             distinct = index.categories[used]
         else:
-            codes, distinct = pd.factorize(ids(index, said, any_id=True))
-        clusters = ids(pd.Index(distinct), said, any_id=any_id)
+            codes, distinct = pd.factorize(rules.ids(index, said, any_id=True))
+        clusters = rules.ids(pd.Index(distinct), said, any_id=any_id)
         clustering = cls(records, codes.astype(np.int64), clusters)
         if not any_id:
             _refuse_unclustered(clustering, what)
-            refuse_lost_digits(records, f"record ids of the {what}")
-            refuse_lost_digits(clusters, said)
-            refuse_blanks(clusters, said, records)
-            refuse_word_for_none(clusters, clustering.sizes, records, said)
+            rules.refuse_lost_digits(records, f"record ids of the {what}")
+            rules.refuse_lost_digits(clusters, said)
+            rules.refuse_blanks(clusters, said, records)
+            rules.refuse_word_for_none(clusters, clustering.sizes, records, said)
         return clustering
 
     @classmethod
@@ -340,7 +329,7 @@ def frame_ids(frame: Any, near: Near | None = None) -> pd.Index:
         raise DataError(f"{said}; files go with a prediction in files")
     else:
         values = frame if isinstance(frame, pd.Index | np.ndarray) else list(frame)
-    listed = ids(values, "record ids of the frame")
+    listed = rules.ids(values, "record ids of the frame")
     if not len(listed):
         raise DataError("the frame holds no record")
     return listed
@@ -354,10 +343,10 @@ def framed(
         return clustering, None
     listed = frame_ids(frame, Near({labels.records.name: labels.records}))
     for other, name in ((listed, "frame"), (labels.records, "labels")):
-        same_kind(clustering.records, other, name)
-    labelled = listed[are_listed(listed, labels.records)]
+        rules.same_kind(clustering.records, other, name)
+    labelled = listed[rules.are_listed(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(labelled))
-    inside = are_listed(clustering.records, listed)
+    inside = rules.are_listed(clustering.records, listed)
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")
     shared, m = int(inside.sum()), clustering.sizes.astype(float)

@@ -163,7 +163,6 @@ def pick_record(e: ColumnFacts, groups: Sequence[Any]) -> Any:
 
 
 def _pick_among(e: ColumnFacts, free: Sequence[Any], groups: Sequence[Any]) -> Any:
-    """Return the column of records among some."""
     if e.named.record is not None:
         return e.named.record
     if len(free) < 2:
@@ -249,7 +248,6 @@ def _leave_out(e: ColumnFacts, free: list[Any], named: Sequence[Any]) -> list[An
 
 
 def _measures(e: ColumnFacts, column: Any) -> bool:
-    """Return whether a column measures how similar two records are."""
     if e.numbers(column) is None or (e.near is not None and e.has_ids(column)):
         return False
     asked = bool(e.named.links) and (e.near is not None or e.answers(column) is not None)
@@ -305,7 +303,6 @@ def _read_bare(e: ColumnFacts, links: LinkReader, one: Any, other: Any) -> list[
 
 
 def _may_link(e: ColumnFacts, one: Any, other: Any) -> bool:
-    """Return whether two columns can have both ends of links."""
     near, ids = e.near, (e.distinct(one), e.distinct(other))
     if e.named.links is not None:
         return e.named.links

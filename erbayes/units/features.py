@@ -29,7 +29,6 @@ WRITTEN = 10
 
 
 def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest value of each group, (groups,)."""
     least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(least, codes, x)
     np.maximum.at(most, codes, x)
@@ -43,7 +42,6 @@ def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
 
 
 def _drop_missing(codes: IntArray, x: Any) -> tuple[IntArray, Any]:
-    """Return the group and the value of the records that have a value."""
     known = ~pd.isna(x)
     return (codes, x) if known.all() else (codes[known], x[known])
 

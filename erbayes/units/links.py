@@ -321,7 +321,6 @@ class LinkReader:
         return found + [(c, None, linked & yes) for c, yes in both if yes is not None]
 
     def _ask_for_scores(self, loose: Sequence[Any], rest: Sequence[Any], left: Any, right: Any) -> DataError:
-        """Return the error for a threshold without a column of scores."""
         e = self.evidence
         if e.named.threshold == SWEEP:
             said = f"the table of the {e.what} has {head(e.usable, 20)}: it is not clear which has the scores"

@@ -26,25 +26,12 @@ from scipy.special import expit, logit
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, whole
-from ..metrics.columns import (
-    B3_PRECISION,
-    B3_RECALL,
-    COMMON_LINKS,
-    ENTITIES,
-    EXACT,
-    PREDICTED_CLUSTERS,
-    PREDICTED_LINKS,
-    RECORDS,
-    TRUE_LINKS,
-    TRUE_SINGLETONS,
-    Column,
-    pairs,
-)
+from ..metrics import columns
 from .clustering import Clustering
 from .ids import look_up
 from .units import KnownTotals, Units
 
-Totals = dict[Column, FloatArray]
+Totals = dict[columns.Column, FloatArray]
 """Totals of all records by their column, (samples,) each."""
 
 
@@ -81,26 +68,34 @@ def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals,
     stop, samples = np.cumsum(np.count_nonzero(there, axis=-1)), len(unit)
     drawn = csr_array((np.ones(stop[-1]), unit[there], np.append(0, stop)), (samples, len(units)))
 
-    fixed = RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS
+    fixed = columns.RECORDS, columns.PREDICTED_LINKS, columns.PREDICTED_CLUSTERS
     total: Totals = {c: np.full(samples, known.total(c)) for c in fixed}
     left = _count_open(units, known, drawn)
-    counted = COMMON_LINKS, TRUE_LINKS, EXACT, TRUE_SINGLETONS, ENTITIES, B3_PRECISION, B3_RECALL
+    counted = (
+        columns.COMMON_LINKS,
+        columns.TRUE_LINKS,
+        columns.EXACT,
+        columns.TRUE_SINGLETONS,
+        columns.ENTITIES,
+        columns.B3_PRECISION,
+        columns.B3_RECALL,
+    )
     U = left.records
     TP, T, E, single, K, B, R = (drawn @ np.stack([units.column(c) for c in counted], axis=-1)).T
     alone = (U == 1) & (left.singles == 1)  # the last record of all, alone, is exact for sure
     worst: tuple[Totals, ...] = (
-        {COMMON_LINKS: TP, TRUE_LINKS: T + pairs(U) - left.links},
-        {B3_PRECISION: B + left.shares, B3_RECALL: R + left.squares / np.maximum(U, 1)},
-        {EXACT: E + alone, ENTITIES: K + U - np.where(alone, 0, np.ceil(left.singles / 2))},
-        {TRUE_SINGLETONS: single + (U == 1), ENTITIES: K + np.where(U == 1, 1, U // 2)},
-        {TRUE_LINKS: T + pairs(U)},
+        {columns.COMMON_LINKS: TP, columns.TRUE_LINKS: T + columns.pairs(U) - left.links},
+        {columns.B3_PRECISION: B + left.shares, columns.B3_RECALL: R + left.squares / np.maximum(U, 1)},
+        {columns.EXACT: E + alone, columns.ENTITIES: K + U - np.where(alone, 0, np.ceil(left.singles / 2))},
+        {columns.TRUE_SINGLETONS: single + (U == 1), columns.ENTITIES: K + np.where(U == 1, 1, U // 2)},
+        {columns.TRUE_LINKS: T + columns.pairs(U)},
     )
     best: tuple[Totals, ...] = (
-        {COMMON_LINKS: TP + left.links, TRUE_LINKS: T + left.links},
-        {B3_PRECISION: B + left.parts, B3_RECALL: R + U},
-        {EXACT: E + left.whole, ENTITIES: K + left.whole + left.begun},
-        {TRUE_SINGLETONS: single + U, ENTITIES: K + U},
-        {TRUE_LINKS: T},
+        {columns.COMMON_LINKS: TP + left.links, columns.TRUE_LINKS: T + left.links},
+        {columns.B3_PRECISION: B + left.parts, columns.B3_RECALL: R + U},
+        {columns.EXACT: E + left.whole, columns.ENTITIES: K + left.whole + left.begun},
+        {columns.TRUE_SINGLETONS: single + U, columns.ENTITIES: K + U},
+        {columns.TRUE_LINKS: T},
     )
     return [(low | total, high | total) for low, high in zip(worst, best, strict=True)]
 
@@ -176,7 +171,7 @@ class Overlap:
         of_labelled, known = np.unique(a[labelled] * len(k) + b[labelled], return_counts=True)
         one, at = of_labelled // len(k), np.searchsorted(cells, of_labelled)
         size = np.where(same[one], m[one], np.append(n, 0)[at])
-        links = pairs(n).sum() + pairs(m[same]).sum()
+        links = columns.pairs(n).sum() + columns.pairs(m[same]).sum()
         shared = links, same.sum(), m[same].sum()
         cells_of = size.astype(float), known.astype(float), ~same[one]
         return cls.labelled(shared, (alone[0], alone[1]), len(a), cells_of)
@@ -196,7 +191,7 @@ class Overlap:
         """
         links, same, inside = map(float, shared)
         n, known, differ = cells
-        open_links = links - float((pairs(n) - pairs(n - known)).sum())
+        open_links = links - float((columns.pairs(n) - columns.pairs(n - known)).sum())
         return cls(links, same, inside, alone, open_links, records - inside - float(known[differ].sum()))
 
 

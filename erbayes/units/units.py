@@ -310,7 +310,6 @@ class Units(Nearest, Pieces):
 
 
 def _count_predicted(units: Units, variable: Variable, prediction: Any) -> GroupedClusters:
-    """Return the records of each group in each predicted cluster."""
     why = f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to"
     clustering = units.need_prediction(prediction, f"{why} those")
     codes = variable.codes_of(clustering.records, f"{len(clustering.records):,} records of the prediction")
