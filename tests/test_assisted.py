@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from checks import raises
 from matplotlib.figure import Figure
 from repeats import each_draw
 from scipy.stats import beta, binom, norm
@@ -167,11 +168,9 @@ def test_the_reference_by_brute_force(metric):
     assert parts
 
 
-@pytest.mark.parametrize(
-    ("parts", "pieces", "records", "reached"),
-    [(2, 1, 1, False), (30, 1, 1, False), (2, 30, 1, True), (2, 1, 2, True)],
-    ids=["two parts", "many parts", "no predicted giant", "most of a unit is in the giant"],
-)
+@pytest.mark.parametrize("parts, pieces, records, reached", [
+    (2, 1, 1, False), (30, 1, 1, False), (2, 30, 1, True), (2, 1, 2, True),
+], ids=["two parts", "many parts", "no predicted giant", "most of a unit is in the giant"])  # fmt: skip
 def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     """Its parts are no larger than touched clusters, but the prediction has it as one that no unit touches."""
     truth = giants(90, 60, 60, 60)
@@ -507,9 +506,8 @@ def test_the_variance_and_the_skew_by_hand():
         sd = np.sqrt(30 / 29 * e @ e)
         far += not low - 2 * sd < own < high + 2 * sd
         low, high = min(low, own + 2 * sd), max(high, own - 2 * sd)
-        np.testing.assert_allclose(
-            found.unseen.between[0], [weight * (likely - low), weight * (high - likely)]
-        )
+        wanted = [weight * (likely - low), weight * (high - likely)]
+        np.testing.assert_allclose(found.unseen.between[0], wanted)
         below += weight < 1
     assert below and far
 
@@ -530,9 +528,8 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     for j, metric in enumerate(metrics):
         effect = fit_sample(sample, metrics).effects[:, j]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
-        np.testing.assert_allclose(
-            found.cov[j, j], pseudo + found.unseen.between[j].sum() ** 2 / 12, rtol=1e-9
-        )
+        wanted = pseudo + found.unseen.between[j].sum() ** 2 / 12
+        np.testing.assert_allclose(found.cov[j, j], wanted, rtol=1e-9)
     # an entity that counts once has weight 1/π, and pseudo-draws are of the share of entities not yet seen
     missed = (1 - TRUTH.value_counts()[SAMPLE.units.ids].to_numpy() / len(TRUTH)) ** len(DRAWS)
     weight = 1 / (1 - missed)
@@ -544,9 +541,8 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
     both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)
     pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
-    np.testing.assert_allclose(
-        np.diag(found.cov), pseudo + found.unseen.between.sum(axis=1) ** 2 / 12, rtol=1e-9
-    )
+    wanted = pseudo + found.unseen.between.sum(axis=1) ** 2 / 12
+    np.testing.assert_allclose(np.diag(found.cov), wanted, rtol=1e-9)
 
 
 def test_pseudo_draws_move_the_control_by_its_weight():
@@ -621,8 +617,7 @@ def test_the_prediction_itself_is_named():
     assert set(found.unassisted) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
     (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).alarms
-    assert said.startswith(alarm)
-    assert eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
+    assert said.startswith(alarm) and eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
     (noted,) = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed).alarms
     assert noted == said, "a note stands with the result, and does not warn"
     other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
@@ -707,14 +702,11 @@ def test_pictures_reports_and_tables_take_them():
     assert (found.interval(kind=eb.intervals.WALD) != found.interval()).all()
 
 
-@pytest.mark.parametrize(
-    "design",
-    [
-        eb.DistinctEntities(200),
-        eb.KnownWeights(1 / LABELS.value_counts()),
-        eb.Stratified({i: i % 2 for i in LABELS.unique()}, {0: 1500, 1: 1500}),
-    ],
-)
+@pytest.mark.parametrize("design", [
+    eb.DistinctEntities(200),
+    eb.KnownWeights(1 / LABELS.value_counts()),
+    eb.Stratified({i: i % 2 for i in LABELS.unique()}, {0: 1500, 1: 1500}),
+])  # fmt: skip
 def test_other_designs(design):
     sample = eb.Sample(eb.measure(PREDICTION, LABELS), design)
     metrics = (m.pairwise_precision, m.b3_precision, m.b3_recall)
@@ -723,26 +715,17 @@ def test_other_designs(design):
 
 
 def test_refusals():
-    with pytest.raises(eb.DataError, match="'second' is missing 3,990 of 4,000 records of the prediction"):
-        second(GOOD[:10])
-    with pytest.raises(eb.DataError, match="of type string"):
-        second({str(i): c for i, c in GOOD.items()})
-    with pytest.raises(eb.DataError, match="are its ids written in another way"):
-        second(GOOD[:10])
-    with pytest.raises(eb.DataError, match=r"leave them out: frame=second"):
-        second(GOOD[10:])
+    raises(eb.DataError, "'second' is missing 3,990 of 4,000 records of the prediction", second, GOOD[:10])
+    raises(eb.DataError, "of type string", second, {str(i): c for i, c in GOOD.items()})
+    raises(eb.DataError, "are its ids written in another way", second, GOOD[:10])
+    raises(eb.DataError, r"leave them out: frame=second", second, GOOD[10:])
     padded = GOOD.set_axis([f"{i:05}" for i in GOOD.index])
     plain = {"prediction": PREDICTION.rename(index=str), "labels": LABELS.rename(index=str)}
-    with pytest.raises(eb.DataError, match="of them are there with other leading zeros"):
-        second(padded, **plain)
-    with pytest.raises(eb.DataError, match='leave them out: missing="omit"'):
-        second(missing=eb.Missing.SINGLETON)
-    with pytest.raises(eb.DataError, match="labelled records"):
-        second(prediction=PREDICTION.drop(LABELS.index[:5]))
-    with pytest.raises(eb.DataError, match="no second clustering: pass one"):
-        eb.auxiliary.Assisted(())
-    with pytest.raises(eb.DataError, match=r"counted by Second\.of"):
-        eb.auxiliary.Assisted((GOOD,))
+    raises(eb.DataError, "of them are there with other leading zeros", second, padded, **plain)
+    raises(eb.DataError, 'leave them out: missing="omit"', second, missing=eb.Missing.SINGLETON)
+    raises(eb.DataError, "labelled records", second, prediction=PREDICTION.drop(LABELS.index[:5]))
+    raises(eb.DataError, "no second clustering: pass one", eb.auxiliary.Assisted, ())
+    raises(eb.DataError, r"counted by Second\.of", eb.auxiliary.Assisted, (GOOD,))
     large = LABELS.index[LABELS == LABELS.value_counts().index[0]]
     for other in (
         second(prediction=GOOD),
@@ -758,11 +741,9 @@ def test_refusals():
 def test_one_second_clustering_is_taken():
     several = {"good": GOOD, "useless": USELESS}
     said = "by= takes one second clustering, not a mapping of names such as 'good'.*erbayes.compare"
-    with pytest.raises(eb.DataError, match=said):
-        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=several)
+    raises(eb.DataError, said, eb.assisted, PREDICTION, LABELS, DESIGN, PR, by=several)
     for by in (several, {"good": Path("good.csv")}):
-        with pytest.raises(eb.DataError, match=said):
-            second(by)
+        raises(eb.DataError, said, second, by)
 
 
 def test_files_are_read_before_they_are_compared(tmp_path):
@@ -775,8 +756,7 @@ def test_files_are_read_before_they_are_compared(tmp_path):
         r"read the two columns of each, as in pandas.read_parquet\(path\).set_index\('record'\)\['cluster'\]"
     )
     for prediction, by in ((places["old"], GOOD), (PREDICTION, str(places["new"])), (*places.values(),)):
-        with pytest.raises(eb.DataError, match=said):
-            eb.assisted(prediction, LABELS, DESIGN, PR, by=by)
+        raises(eb.DataError, said, eb.assisted, prediction, LABELS, DESIGN, PR, by=by)
     old, new = (pd.read_parquet(path).set_index("record")["cluster"] for path in places.values())
     found = eb.assisted(old, LABELS, DESIGN, PR, by=new)
     pd.testing.assert_frame_equal(found.table(), helped().table())

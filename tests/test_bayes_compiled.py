@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from checks import raises
 from pytensor.link.numba.linker import NumbaLinker
 from test_bayes_draws import SIMPLE, sample
 
@@ -91,15 +92,13 @@ def test_the_advised_engine_of_a_study_has_few_draws_too(asked, monkeypatch):
     chosen = bayes.Modelled(), "because"
     monkeypatch.setattr("erbayes.engine.named.choose_engine", lambda sample, metrics: chosen)
     for advised in (Advised(), Advised().for_study()):
-        with pytest.raises(eb.DataError, match="no fit"):
-            advised(sample("clusters"), [R], 1)
+        raises(eb.DataError, "no fit", advised, sample("clusters"), [R], 1)
     assert asked == [(10_000, False), (250, True)]
 
 
 @pytest.mark.parametrize("number, wanted", [(1, (10_000, False)), (50, (10_000, False)), (51, (1000, True))])
 def test_many_predictions_are_compiled(number, wanted, asked):
-    with pytest.raises(eb.DataError, match="no fit"):
-        bayes.Modelled().paired([sample("clusters")] * number, [R], 1)
+    raises(eb.DataError, "no fit", bayes.Modelled().paired, [sample("clusters")] * number, [R], 1)
     assert asked == [wanted]
 
 
@@ -133,8 +132,7 @@ def test_the_weights_are_those_of_the_distribution():
 def test_other_distributions_are_refused():
     pair = (SHAPE, pt.exp)
     for wrong in (pm.Normal, pm.Geometric.dist(0.5), "Geometric"):
-        with pytest.raises(eb.DataError, match="size_family takes a discrete distribution"):
-            bayes.size_family(wrong, p=pair)
+        raises(eb.DataError, "size_family takes a discrete distribution", bayes.size_family, wrong, p=pair)
     with pytest.raises(eb.DataError, match="'p' of a size family must be a prior and a function"):
         bayes.size_family(pm.Geometric, p=SHAPE)
     for said, wrong in (("mean", {"mean": pair}), ("nothing", {}), ("p", {"p": (SHAPE, math.exp)})):

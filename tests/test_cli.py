@@ -365,8 +365,7 @@ def test_a_program_gets_alarms_and_what_was_read_and_may_stop_at_a_fault(folder)
     args = ("estimate", "p.csv", "single.csv", "--design", "uniform-clusters", "--metrics", "b3-recall")
     shown = run(*args, "--format", "json")
     found = json.loads(shown.stdout)
-    assert shown.exit_code == 0
-    assert list(found) == ["sentences", "estimates", "alarms", "read"]
+    assert shown.exit_code == 0 and list(found) == ["sentences", "estimates", "alarms", "read"]
     grades = [alarm["grade"] for alarm in found["alarms"]]
     assert "fault" in grades and all(alarm["text"] in shown.stderr for alarm in found["alarms"])
     faults = f"{grades.count('fault')} faults" if grades.count("fault") > 1 else "a fault"
@@ -513,8 +512,7 @@ def wide(*args):
 @pytest.mark.parametrize("command", ["estimate", "draw", "compare", "report", "plan", "check"])
 def test_help_fits_a_screen_of_sixty_lines(command):
     shown = wide(command, "-h")
-    assert shown == wide(command, "--help")
-    assert 25 < len(shown.splitlines()) <= 60
+    assert shown == wide(command, "--help") and 25 < len(shown.splitlines()) <= 60
     assert "More options: erbayes help " in shown
 
 
@@ -522,8 +520,7 @@ def test_summaries_are_not_cut():
     shown = run("--help").stdout
     assert "..." not in shown.partition("Commands:")[2]
     summaries = re.findall(r"^  (\w+) ", shown.partition("Commands:")[2], re.M)
-    assert summaries == ORDER
-    assert set(ORDER) == set(typer.main.get_command(app).commands)
+    assert summaries == ORDER and set(ORDER) == set(typer.main.get_command(app).commands)
     assert f"Commands: {', '.join(ORDER)}" in run("help").stdout.replace("\n", " ")
 
 
@@ -555,8 +552,7 @@ def test_help_lists_topics_and_shows_commands():
 ])  # fmt: skip
 def test_no_library_speaks_of_values(folder, wrong, message):
     said = " ".join(refused("estimate", "p.csv", "l.parquet", *wrong).split())
-    assert message in said
-    assert "Input should" not in said and "Value error" not in said
+    assert message in said and "Input should" not in said and "Value error" not in said
 
 
 def test_alarms_have_colours_in_a_terminal_alone(monkeypatch, capsys):
@@ -581,8 +577,7 @@ def test_long_cells_are_folded_in_a_terminal_alone(monkeypatch, folder):
     assert max(map(len, wide.splitlines())) > 150
     monkeypatch.setattr("erbayes.cli.printing.Formatted._width", 80)
     shown = run("metrics").stdout
-    assert max(map(len, shown.splitlines())) <= 80
-    assert len(shown.splitlines()) > len(wide.splitlines())
+    assert max(map(len, shown.splitlines())) <= 80 and len(shown.splitlines()) > len(wide.splitlines())
 
 
 def process(*args, cwd):
@@ -619,8 +614,7 @@ def test_report(folder, monkeypatch):
     page = (folder / "found.html").read_text(encoding="utf-8")
     chosen = [eb.metrics.pairwise_f(), eb.metrics.b3_recall]
     (low, high) = eb.estimate(PRED, LABELS, eb.UniformClusters(), chosen).interval(0.9)[0]
-    assert f"{low:.3f}–{high:.3f}" in page
-    assert "<h1>A &lt;b&gt;</h1>" in page
+    assert f"{low:.3f}–{high:.3f}" in page and "<h1>A &lt;b&gt;</h1>" in page
     assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#39;A &lt;b&gt;&#39;" in page
     digest = hashlib.sha256((folder / "p.csv").read_bytes()).hexdigest()
     assert f"p.csv, {(folder / 'p.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
@@ -784,8 +778,7 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     shown = run("estimate", name, "l.parquet", *options).stderr
     alone = int((PRED.map(PRED.value_counts()) == 1).sum())
     read = f"read {len(edges)} links of {len(PRED)} records in {PRED.nunique()} clusters (l and r of {name}; "
-    assert read in shown
-    assert f"{alone} of the records are linked to no other)" in shown
+    assert read in shown and f"{alone} of the records are linked to no other)" in shown
     shown = run("estimate", f"scored-{name}", "l.parquet", *scored).stderr
     assert f"read {2 * len(edges)} pairs of {len(PRED)} records" in shown
     assert f"(l and r, links from 0.9 on by p of scored-{name}; " in shown

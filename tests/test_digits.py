@@ -47,9 +47,8 @@ def test_rounding_is_small_beside_the_uncertainty():
     uncertainty = table.se.where(table.se > 0, (table.upper - table.lower) / 2)
     for column in ("estimate", "lower", "upper"):
         read = shown[column].str.replace(",", "").astype(float)
-        bound = np.maximum.reduce(
-            [uncertainty / 20, table[column].abs() / 2000, np.full(len(table), 5.001e-5)]
-        )
+        ends = uncertainty / 20, table[column].abs() / 2000, np.full(len(table), 5.001e-5)
+        bound = np.maximum.reduce(ends)
         assert ((read - table[column]).abs() <= bound).all()
         assert shown[column].str.partition(".")[2].str.len().max() <= 4
 
@@ -68,8 +67,7 @@ def test_results_print_few_digits_and_give_all():
     table = FOUND.table()
     assert table.estimate["pairwise-precision"] == FOUND.mean[0]
     for text in (repr(FOUND), FOUND._repr_html_()):
-        assert not re.search(r"\.\d{5}", text)
-        assert digits.shown(table).estimate["pairwise-precision"] in text
+        assert not re.search(r"\.\d{5}", text) and digits.shown(table).estimate["pairwise-precision"] in text
     assert repr(FOUND).startswith("Estimates with 95 % intervals\n") and "pairwise-precision" in repr(FOUND)
 
 
@@ -81,10 +79,8 @@ def test_what_is_shown_is_a_copy():
 
 
 def test_thresholds_are_short_and_can_be_typed_again():
-    values, texts = (
-        [0.8731, 1 - 1.05e-8, 1.0, np.nan, 100001.0],
-        ["0.8731", "0.9999999895", "1", "–", "100001"],
-    )
+    values = [0.8731, 1 - 1.05e-8, 1.0, np.nan, 100001.0]
+    texts = ["0.8731", "0.9999999895", "1", "–", "100001"]
     assert digits.shown(pd.DataFrame({"threshold": values}))["threshold"].tolist() == texts
     rng = np.random.default_rng(1)
     for kind in (np.float64, np.float32):

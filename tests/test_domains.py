@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from closed import closed
 from oracle import Truth, truth
 from repeats import each_draw
@@ -196,9 +197,8 @@ def test_links_across_sources_by_brute_force(sources):
     true, pred, _ = population(11)
     source = [VALUES[i * 7 % 11 % sources] for i in range(len(true))]
     groups = pd.Series(dict(enumerate(source)), name="source")
-    found = by_domain(
-        census(true, pred), groups, LINK_METRICS, prediction=dict(enumerate(pred)), links=Links.ACROSS
-    )
+    given = {"prediction": dict(enumerate(pred)), "links": Links.ACROSS}
+    found = by_domain(census(true, pred), groups, LINK_METRICS, **given)
     pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if source[i] != source[j]]
     tp = sum(true[i] == true[j] and pred[i] == pred[j] for i, j in pairs)
     t, p = (sum(by[i] == by[j] for i, j in pairs) for by in (true, pred))
@@ -364,10 +364,8 @@ def test_a_size_model_is_refused_before_it_is_fitted(monkeypatch):
     monkeypatch.setattr(bayes.Modelled, "fitted", None)
     for engine in ("size model", "posterior"):
         said = "a size model has no metrics of groups of records, since an entity may lie in several: fit"
-        with pytest.raises(eb.NotIdentified, match=said):
-            by_domain(sample, group, LINK_METRICS, engine=engine)
-        with pytest.raises(eb.NotIdentified, match=said):
-            compare_by_domain(both, group, LINK_METRICS, engine=engine)
+        raises(eb.NotIdentified, said, by_domain, sample, group, LINK_METRICS, engine=engine)
+        raises(eb.NotIdentified, said, compare_by_domain, both, group, LINK_METRICS, engine=engine)
 
 
 @pytest.mark.parametrize("engine", [Jackknife(), Resampled(replicates=200)])
@@ -407,10 +405,8 @@ def test_intervals_of_differences():
     """From Wald's intervals of both follows Wald's of the difference, estimate ± z se. By hand for others."""
     sample, group, *_ = drawn()
     found = by_domain(sample, group, ["b3-recall", "entities"])
-    for table in (
-        found.differences(kind=eb.intervals.WALD, simultaneous=False),
-        found.against_rest(kind=eb.intervals.WALD, simultaneous=False),
-    ):
+    plain = {"kind": eb.intervals.WALD, "simultaneous": False}
+    for table in (found.differences(**plain), found.against_rest(**plain)):
         np.testing.assert_allclose(table.lower, table.estimate - 1.959963984540054 * table.se, rtol=1e-9)
         np.testing.assert_allclose(table.upper, table.estimate + 1.959963984540054 * table.se, rtol=1e-9)
     single = found.table().query("metric == 'b3-recall'").set_index("domain")
@@ -494,8 +490,7 @@ def test_the_rand_index_of_groups_without_a_link_inside_is_that_of_all_their_pai
             inside = [i for i in range(90) if group[i] == row.domain]
             pairs = list(combinations(inside, 2))
             right = np.mean([(truth[i] == truth[j]) == (pred[i] == pred[j]) for i, j in pairs])
-            assert row.estimate == pytest.approx(right, rel=1e-12)
-            assert row.lower <= right <= row.upper
+            assert row.estimate == pytest.approx(right, rel=1e-12) and row.lower <= right <= row.upper
             if right == 1:
                 assert row.n_eff == pytest.approx(30 if group is apart else 15) and row.se == 0
                 # one pseudo-draw that is wrong about every pair, of half a draw; none in a census
@@ -546,8 +541,7 @@ class TestBadInput:
         ],
     )  # fmt: skip
     def test_groups_that_do_not_fit_the_sample(self, group, given, said):
-        with pytest.raises(eb.DataError, match=said):
-            by_domain(self.SAMPLE, group, **given)
+        raises(eb.DataError, said, by_domain, self.SAMPLE, group, **given)
 
     def test_many_values(self):
         with pytest.raises(eb.DataError, match=r"has .* values among the labelled records, more than 200"):
@@ -592,8 +586,7 @@ def test_the_balance_of_domains():
     np.testing.assert_allclose(table.known, ((sizes - 1) / 2).groupby(group).sum())
     np.testing.assert_allclose(table.ratio, 1, atol=0.3)
     assert found.alarms() == [] == by_domain(sample, group, ["b3-recall"]).alarms()
-    with pytest.raises(eb.NotIdentified, match="pass prediction"):
-        by_domain(sample, group, ["b3-recall"]).balance()
+    raises(eb.NotIdentified, "pass prediction", by_domain(sample, group, ["b3-recall"]).balance)
     merged = pred.copy()
     hidden = pred.index.difference(sample.units.piece_of.index)
     merged[hidden[pred[hidden].map(~pred.isin(pred[sample.units.piece_of.index]))]] = 10**6
@@ -677,8 +670,7 @@ def test_domains_of_draws_that_never_reach_some_records():
     groups = pd.Series(np.where(groups, "a", "b"), example.truth.index)
     table = eb.by_domain(sample, groups, ["pairwise-precision"]).table()
     assert table["estimate"].between(0.7, 0.99).all()
-    with pytest.raises(eb.NotIdentified, match="have chance 0"):
-        eb.by_domain(sample, groups, ["pairwise-recall"])
+    raises(eb.NotIdentified, "have chance 0", eb.by_domain, sample, groups, ["pairwise-recall"])
 
 
 @pytest.mark.parametrize("split", [0, 1, 2, 10])

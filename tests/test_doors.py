@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from checks import raises
 from pandas._libs.parsers import STR_NA_VALUES
 from pyarrow import parquet
 from test_scan import postgres  # noqa: F401
@@ -76,9 +77,8 @@ SOURCES = {
 
 def test_the_list_has_what_libraries_write():
     """Each spelling where it comes from: pandas, its own missing values as text, and NumPy's."""
-    written = {
-        str(x) for x in (None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), uuid.UUID(int=0))
-    }
+    none = (None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), uuid.UUID(int=0))
+    written = {str(x) for x in none}
     assert (written | STR_NA_VALUES) <= set(list_null_ids("string"))
     texts = set(list_null_ids("string"))
     assert {str(n) for n in NULL_NUMBERS} | {"-1.0", "-2.0", "-3.0", " NULL", "  ", "nan "} <= texts
@@ -86,8 +86,7 @@ def test_the_list_has_what_libraries_write():
         with np.errstate(invalid="ignore"):
             assert int(np.array([np.nan]).astype(dtype)[0]) in NULL_NUMBERS
     assert pd.factorize(pd.Series([None, "a"]))[0][0] in list_null_ids("integer")
-    assert not {0, 1} & set(list_null_ids("integer"))
-    assert all(text == text.lower() for text in NULL_TEXTS)
+    assert not {0, 1} & set(list_null_ids("integer")) and all(text == text.lower() for text in NULL_TEXTS)
 
 
 NONES = ["", " ", *"-1 -1.0 -2 nan NaN None NONE NULL nUlL NA n/a <NA> NaT \\N ? 0".split()]
@@ -186,19 +185,14 @@ def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_
     labels = pd.Series(np.arange(60) // 3, ids[:60])
     rows = pd.DataFrame({"X": ROWS.permutation(90), "customer": ids, "country": ["FR", "DE", "PE"] * 30})
     units = scan(table, labels, groups=GroupSource(rows, "country"))
-    same = eb.measure(table, labels).grouped(
-        pd.Series(rows.country.to_numpy(), ids), name="country", prediction=table
-    )
+    groups = pd.Series(rows.country.to_numpy(), ids)
+    same = eb.measure(table, labels).grouped(groups, name="country", prediction=table)
     found = [one.groupings[0].table(one) for one in (units, same)]
     assert found[0].equals(found[1])
-    with pytest.raises(
-        eb.DataError, match="table of attributes: records are 'X' or 'rec', which both have ids"
-    ):
-        scan(
-            table,
-            labels,
-            groups=GroupSource(rows.assign(X=rows.X + 7).rename(columns={"customer": "rec"}), "country"),
-        )
+    said = "table of attributes: records are 'X' or 'rec', which both have ids"
+    with pytest.raises(eb.DataError, match=said):
+        attributes = rows.assign(X=rows.X + 7).rename(columns={"customer": "rec"})
+        scan(table, labels, groups=GroupSource(attributes, "country"))
     older = rows[["X", "customer"]][:75]
     with pytest.raises(eb.DataError, match="frame: records are 'X' or 'customer', which both have ids"):
         scan(table, labels, frame=pa.dataset.dataset(pa.table(older)))
@@ -232,8 +226,7 @@ def test_what_makes_such_an_id_ordinary(source, tmp_path):
         assert found.table().equals(eb.measure(frame, LABELS).table())
     stranger = pd.DataFrame({"record": ["a", "b", "NA", "d"], "cluster": ["NA", "NA", "x", "y"]})
     for count in (eb.measure, lambda t, labels: scan(SOURCES[source](t, tmp_path), labels, NAMES)):
-        with pytest.raises(eb.DataError, match="2 of 4 records have 'NA'"):
-            count(stranger, LABELS)
+        raises(eb.DataError, "2 of 4 records have 'NA'", count, stranger, LABELS)
 
 
 ZEROS = {
@@ -263,8 +256,7 @@ def test_zero_is_an_entity_of_a_sample_unless_it_stands_out(sizes, ordinary, tex
         if ordinary:
             assert sorted(read().size) == sorted(sizes.values())
         else:
-            with pytest.raises(eb.DataError, match=f"cluster ids of the labels: {sizes['0']} of .* have '0'"):
-                read()
+            raises(eb.DataError, f"cluster ids of the labels: {sizes['0']} of .* have '0'", read)
     if "7" not in sizes and sizes["0"] > 1:
         with pytest.raises(eb.DataError, match=r"cluster ids of the prediction: . of .* have '0'"):
             eb.measure(labels, prediction)
@@ -280,14 +272,12 @@ def test_labels_blocks_and_second_clusterings_have_the_rule_too():
         "blocks": lambda: eb.measure(prediction, LABELS, blocks={"a": "NULL", "b": "NULL"}),
         "second clustering 's'": lambda: eb.auxiliary.Second.of(prediction, LABELS, table_of("NA"), name="s"),
     }.items():
-        with pytest.raises(eb.DataError, match=f"cluster ids of the {what}: 2 of [234] records have"):
-            work()
+        raises(eb.DataError, f"cluster ids of the {what}: 2 of [234] records have", work)
 
 
 def test_common_records_have_the_rule_too():
     old, new = table_of("w"), table_of("NULL")
-    with pytest.raises(eb.DataError, match="in 'new': 2 of 4 records have 'NULL'"):
-        scan({"old": old, "new": new}, LABELS)
+    raises(eb.DataError, "in 'new': 2 of 4 records have 'NULL'", scan, {"old": old, "new": new}, LABELS)
     assert len(scan({"old": old, "new": new}, LABELS, Columns(any_id=True))) == 2
 
 
@@ -297,8 +287,7 @@ def test_the_shell_refuses_them_and_has_an_option(tmp_path):
     command = ["estimate", "p.csv", "l.csv", "--design", "uniform-clusters"]
     for door in ([], ["--memory-limit", "1GB"]):
         refused = shell(tmp_path, *command, *door)
-        assert refused.exit_code == 2
-        assert refused.stderr.strip().endswith("any_id=True) (--any-id)")
+        assert refused.exit_code == 2 and refused.stderr.strip().endswith("any_id=True) (--any-id)")
         assert shell(tmp_path, *command, *door, "--any-id").exit_code == 0
     draw = ["draw", "p.csv", "--design", "uniform-records", "--n", "2", "--seed", "1", "--output"]
     assert "--any-id" in shell(tmp_path, *draw, "f").stderr
@@ -354,8 +343,7 @@ def test_records_kept_as_singletons_leave_the_links_of_the_prediction_known():
     units = eb.measure(prediction, labels, missing=eb.Missing.SINGLETON)
     assert units.total(eb.columns.PREDICTED_LINKS) == 3
     for column in (eb.columns.RECORDS, eb.columns.PREDICTED_CLUSTERS):
-        with pytest.raises(eb.NotIdentified, match="were kept as singletons"):
-            units.total(column)
+        raises(eb.NotIdentified, "were kept as singletons", units.total, column)
 
 
 def test_pairs_alone_stay_pairs_alone_inside_a_frame(pairs):
@@ -398,10 +386,9 @@ def test_the_shell_names_the_list_of_records_first(pairs):
         assert f"found {x} (95 % interval {low} to {high})" in told.stdout
 
 
-@pytest.mark.parametrize(
-    ("right", "records", "warned"),
-    [(["c1", "c1", "c2"], False, True), (["c1", "c1", "c2"], True, False), (["x", "y", "z"], False, False)],
-)
+@pytest.mark.parametrize("right, records, warned", [
+    (["c1", "c1", "c2"], False, True), (["c1", "c1", "c2"], True, False), (["x", "y", "z"], False, False),
+])  # fmt: skip
 def test_memberships_that_are_taken_for_edges(tmp_path, right, records, warned):
     """A cluster of several records stands in several rows; pairs that are all of two records do not show it."""
     pd.DataFrame({"l": ["a", "b", "d"], "r": right}).to_csv(tmp_path / "e.csv", index=False)
@@ -412,12 +399,8 @@ def test_memberships_that_are_taken_for_edges(tmp_path, right, records, warned):
     assert ("leave out --edges" in found.stderr) is warned
 
 
-ENGINES = {
-    "sqlite": lambda frame, folder: sqlite(frame),
-    "parquet": parquet_file,
-    "database": stored,
-    "relation": relation,
-}
+ENGINES = {"sqlite": lambda frame, folder: sqlite(frame), "parquet": parquet_file}
+ENGINES |= {"database": stored, "relation": relation}
 MISTYPED = {
     "record": lambda t: scan(t, LABELS, Columns("recrod", "cluster")),
     "cluster": lambda t: scan(t, LABELS, Columns("record", "clutser")),
@@ -434,8 +417,7 @@ RIGHT = {
 @pytest.mark.parametrize("column", MISTYPED)
 def test_a_mistyped_column_is_refused_in_every_engine(engine, column, tmp_path):
     """SQLite reads a quoted name that is no column as a text, of which all records would be one cluster."""
-    with pytest.raises(eb.DataError, match=r"recrod|clutser|contry"):
-        MISTYPED[column](ENGINES[engine](FURTHER, tmp_path))
+    raises(eb.DataError, r"recrod|clutser|contry", MISTYPED[column], ENGINES[engine](FURTHER, tmp_path))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -449,9 +431,8 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
     columns = ", ".join(f"{name} {'int' if name == 'release' else 'text'}" for name in FURTHER)
     postgres.execute(f"CREATE TABLE p ({columns})")
     with postgres.cursor() as cursor:
-        cursor.executemany(
-            f"INSERT INTO p VALUES ({', '.join(['%s'] * FURTHER.shape[1])})", FURTHER.to_numpy().tolist()
-        )
+        row = ", ".join(["%s"] * FURTHER.shape[1])
+        cursor.executemany(f"INSERT INTO p VALUES ({row})", FURTHER.to_numpy().tolist())
     postgres.commit()
 
     def run(sql):
@@ -461,8 +442,7 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
             postgres.rollback()
 
     for work in MISTYPED.values():
-        with pytest.raises(eb.DataError, match=r"recrod|clutser|contry"):
-            work(RunSQL(run, "p"))
+        raises(eb.DataError, r"recrod|clutser|contry", work, RunSQL(run, "p"))
     for work in RIGHT.values():
         assert len(work(RunSQL(run, "p"))) == 1
     postgres.execute(
@@ -526,10 +506,7 @@ def test_decimals_with_places_are_refused_at_every_door(tmp_path, values):
         lambda: scan(tmp_path / "p.parquet", LABELS),
         lambda: scan(duckdb.connect().from_arrow(table), LABELS),
     ):
-        with pytest.raises(
-            eb.DataError, match=r"must be all strings or all integers, not (decimal|DECIMAL|Decimal)"
-        ):
-            work()
+        raises(eb.DataError, r"must be all strings or all integers, not (decimal|DECIMAL|Decimal)", work)
 
 
 def test_a_fraction_among_decimals_is_refused():
@@ -548,16 +525,13 @@ def test_floats_of_16_bits_and_uuids_are_refused_in_words(tmp_path):
     half = pa.table({"record": list("ab"), "cluster": pa.array(np.array([1, 2], np.float16))})
     parquet.write_table(half, tmp_path / "p.parquet")
     pd.DataFrame({"record": list("ab"), "entity": list("ee")}).to_csv(tmp_path / "l.csv", index=False)
-    with pytest.raises(eb.DataError, match="all strings or all integers, not floating"):
-        eb.measure(half.to_pandas(), LABELS)
+    raises(eb.DataError, "all strings or all integers, not floating", eb.measure, half.to_pandas(), LABELS)
     for door in ([], ["--memory-limit", "1GB"]):
         found = shell(tmp_path, "estimate", "p.parquet", "l.csv", "--design", "uniform-clusters", *door)
         assert found.exit_code == 2 and "must be all strings or all integers" in found.stderr
     objects = {uuid.UUID(int=1): "a", uuid.UUID(int=2): "a"}
-    with pytest.raises(eb.DataError, match=r"not UUID objects: make text of each, str\(id\)"):
-        eb.measure(objects, objects)
-    with pytest.raises(eb.DataError, match="not mixed"):
-        eb.measure({uuid.UUID(int=1): "a", Decimal("1.5"): "a"}, LABELS)
+    raises(eb.DataError, r"not UUID objects: make text of each, str\(id\)", eb.measure, objects, objects)
+    raises(eb.DataError, "not mixed", eb.measure, {uuid.UUID(int=1): "a", Decimal("1.5"): "a"}, LABELS)
 
 
 BROKEN = {
@@ -574,9 +548,8 @@ def test_a_broken_row_of_a_scanned_file_is_named(tmp_path, fault):
     (tmp_path / "p.csv").write_text(content, encoding="utf-8")
     with pytest.raises(eb.DataError, match=told) as error:
         scan(tmp_path / "p.csv", LABELS)
-    assert all(
-        word not in str(error.value) for word in ("Possible", "strict_mode", "null_padding", "DESCRIBE")
-    )
+    told = str(error.value)
+    assert all(word not in told for word in ("Possible", "strict_mode", "null_padding", "DESCRIBE"))
 
 
 @pytest.mark.parametrize(
@@ -587,17 +560,15 @@ def test_files_of_a_folder_are_read_by_their_own_headers(tmp_path, other):
     (tmp_path / "p" / "1.csv").write_text("record,cluster\na,x\nb,x\n", encoding="utf-8")
     (tmp_path / "p" / "2.csv").write_text(other, encoding="utf-8")
     found = scan(tmp_path / "p", {"a": "e", "b": "e", "c": "f"}, NAMES)
-    assert found.table().equals(
-        eb.measure({"a": "x", "b": "x", "c": "y"}, {"a": "e", "b": "e", "c": "f"}).table()
-    )
+    wanted = eb.measure({"a": "x", "b": "x", "c": "y"}, {"a": "e", "b": "e", "c": "f"})
+    assert found.table().equals(wanted.table())
 
 
 def test_out_of_memory_in_the_words_of_the_door(tmp_path):
     rows = pd.DataFrame({"record": np.arange(400_000).astype(str), "cluster": np.arange(400_000).astype(str)})
     rows.to_parquet(tmp_path / "p.parquet", index=False)
-    with pytest.raises(
-        eb.DataError, match=r"allow it more, or fewer threads in Python: DuckDB\(memory_limit="
-    ) as error:
+    said = r"allow it more, or fewer threads in Python: DuckDB\(memory_limit="
+    with pytest.raises(eb.DataError, match=said) as error:
         scan(tmp_path / "p.parquet", {"1": "x"}, database=DuckDB("5MB", threads=1, folder=tmp_path))
     assert "SET " not in str(error.value)
     pd.DataFrame({"record": ["1"], "entity": ["e"]}).to_csv(tmp_path / "l.csv", index=False)
@@ -623,11 +594,8 @@ def test_one_file_for_two_inputs_is_refused(tmp_path, command, link):
     if link is not None:
         link(tmp_path / "p.csv", tmp_path / "q.csv")
         other = "q.csv"
-    needed = {
-        "plan": ["--half-width", "0.1"],
-        "report": ["--output", "r.html"],
-        "check": ["--min-recall", "0.5"],
-    }
+    needed = {"plan": ["--half-width", "0.1"], "report": ["--output", "r.html"]}
+    needed["check"] = ["--min-recall", "0.5"]
     further = ["o.csv"] if command == "compare" else []
     design = ["--design", "uniform-clusters", *needed.get(command, [])]
     found = shell(tmp_path, command, *further, "p.csv", other, *design)

@@ -57,9 +57,8 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
 
 
 def test_an_unknown_engine_is_told_the_others(folder):  # noqa: F811
-    assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
-        refused(*CALL, "--engine", "model").split()
-    )
+    told = " ".join(refused(*CALL, "--engine", "model").split())
+    assert "'model' is not one of 'closed-form', 'bootstrap'," in told
 
 
 @pytest.mark.parametrize("name", ["closed-form", "jackknife", "bootstrap", "advised"])
@@ -93,9 +92,8 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
-    assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(
-        *CALL, "--engine", "size-model"
-    )
+    told = refused(*CALL, "--engine", "size-model")
+    assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in told
 
 
 @pytest.mark.parametrize("kind", ["wald", "symmetric"])

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from test_census import population
 
 import erbayes as eb
@@ -46,13 +47,10 @@ def test_each_engine_says_what_it_says_alone():
         CHOSEN,
         level=0.8,
     )
-    assert (
-        list(found.table().columns)
-        == "method metric estimate sd lower upper level kind ess_bulk r_hat".split()
-    )
-    assert list(found.table()["metric"]) == [name for name in NAMES for _ in range(5)], (
-        "engines within metrics"
-    )
+    wanted = "method metric estimate sd lower upper level kind ess_bulk r_hat"
+    assert list(found.table().columns) == wanted.split()
+    by_metric = [name for name in NAMES for _ in range(5)]  # engines within metrics
+    assert list(found.table()["metric"]) == by_metric
     assert list(found.table()["method"][:5]) == "naive Taylor jackknife bootstrap replicates".split()
     assert (found.table()["level"] == 0.8).all()
     normal = totals.apply(CHOSEN)  # of totals alone, which know no certain ends
@@ -63,9 +61,8 @@ def test_each_engine_says_what_it_says_alone():
         ("replicates", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
     ]:
         own = rows(found, method)
-        np.testing.assert_allclose(
-            own[["estimate", "sd", "lower", "upper"]], np.column_stack([mean, sd, bounds]), rtol=1e-12
-        )
+        wanted = np.column_stack([mean, sd, bounds])
+        np.testing.assert_allclose(own[["estimate", "sd", "lower", "upper"]], wanted, rtol=1e-12)
         assert list(own["kind"]) == kinds
     bare = rows(found, "naive")
     np.testing.assert_array_equal(bare["estimate"], naive)
@@ -105,9 +102,8 @@ class OnlyPrecision:
 
 def test_what_an_engine_lacks_is_listed():
     boot = bootstrap(SAMPLE, CHOSEN[:2], replicates=20, rng=np.random.default_rng(1))
-    found = engines.side_by_side(
-        {"a < b": OnlyPrecision(), "bootstrap": boot, "Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}, CHOSEN
-    )
+    given = {"a < b": OnlyPrecision(), "bootstrap": boot, "Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}
+    found = engines.side_by_side(given, CHOSEN)
     assert list(rows(found, "a < b").index) == ["pairwise-precision"]
     assert found.lacking == {
         ("a < b", "b3-recall"): "nothing <but> precision",
@@ -129,8 +125,7 @@ def test_what_an_engine_lacks_is_listed():
     ({"Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
 ])  # fmt: skip
 def test_refuses(results, level, message):
-    with pytest.raises(eb.DataError, match=message):
-        engines.side_by_side(results, CHOSEN, level=level)
+    raises(eb.DataError, message, engines.side_by_side, results, CHOSEN, level=level)
 
 
 def test_other_errors_are_not_swallowed():
@@ -162,9 +157,8 @@ def test_a_fitted_model_stands_beside_the_closed_form():
     rng = np.random.default_rng(3)
     true = pd.Series(np.repeat(np.arange(800), rng.integers(1, 8, 800)))
     pred = true.where(rng.random(len(true)) > 0.1, rng.integers(0, 800, len(true)))
-    sample = eb.Sample(
-        eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters()
-    )
+    labels = true[true.isin(rng.choice(800, 150, replace=False))]
+    sample = eb.Sample(eb.measure(pred, labels), eb.UniformClusters())
     fit = fast(sample, draws=1000, rng=rng)
     closed = eb.engine.taylor(sample, (*CHOSEN, m.basic_merge_distance))
     found = engines.side_by_side({"Bayes": fit, "Taylor": closed}, (*CHOSEN, m.basic_merge_distance))
@@ -175,7 +169,6 @@ def test_a_fitted_model_stands_beside_the_closed_form():
     ends = 0.8 * draws.interval() + 0.2 * of_closed.interval()
     np.testing.assert_allclose(own[["lower", "upper"]][:3], ends)
     # the model has no costs of splits and merges
-    np.testing.assert_allclose(
-        own[["lower", "upper"]].iloc[3], closed.apply(m.basic_merge_distance).interval()[0]
-    )
+    wanted = closed.apply(m.basic_merge_distance).interval()[0]
+    np.testing.assert_allclose(own[["lower", "upper"]].iloc[3], wanted)
     assert not found.lacking

@@ -101,10 +101,8 @@ def test_counts_of_drawn_records_are_those_of_loops(n, wrong, once):
 def test_counts_of_entities_with_known_chances_are_those_of_loops():
     truth, prediction = population(3)
     drawn = np.random.default_rng(2).choice(truth.nunique(), 80).tolist()
-    for chance, design in (
-        (lambda size: 1.0, eb.UniformClusters(draws=drawn)),
-        (lambda size: size**0.5, eb.design.BySize(np.sqrt, drawn)),
-    ):
+    roots = (lambda size: size**0.5, eb.design.BySize(np.sqrt, drawn))
+    for chance, design in ((lambda size: 1.0, eb.UniformClusters(draws=drawn)), roots):
         found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
         by_hand = count_by_hand(truth, prediction, drawn, chance)
         assert_allclose([found.mean[0], *found.interval()[0]], by_hand, rtol=1e-8)
@@ -233,8 +231,6 @@ class TestKnownNumberOfClusters:
             eb.design.Responding(eb.UniformRecords(drawn), [True] * len(drawn) + [False] * 9),
         ):
             found = eb.estimate(prediction, labels, design, ["entities", "pairwise-recall"])
-            plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, labels), design), "entities").apply(
-                "entities"
-            )
-            assert found.sd[0] < 0.6 * plain.sd[0]
-            assert abs(found.mean[0] - plain.mean[0]) < 4 * plain.sd[0]
+            sample = eb.Sample(eb.measure(prediction, labels), design)
+            plain = eb.engine.taylor(sample, "entities").apply("entities")
+            assert found.sd[0] < 0.6 * plain.sd[0] and abs(found.mean[0] - plain.mean[0]) < 4 * plain.sd[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 
 import erbayes as eb
 from erbayes._internal.files import (
@@ -31,8 +32,7 @@ def test_what_fails_half_way_replaces_nothing(tmp_path):
     with pytest.raises(RuntimeError), replacing(path) as new:
         new.write_text("half", encoding="utf-8")
         raise RuntimeError
-    assert path.read_text(encoding="utf-8") == "good"
-    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text(encoding="utf-8") == "good" and list(tmp_path.iterdir()) == [path]
 
 
 def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
@@ -40,8 +40,7 @@ def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
     target.write_text("old", encoding="utf-8")
     link.symlink_to(target)
     with replacing(link) as new:
-        assert target.read_text(encoding="utf-8") == "old"
-        assert new.suffix == ".csv"
+        assert target.read_text(encoding="utf-8") == "old" and new.suffix == ".csv"
         new.write_text("new", encoding="utf-8")
     assert link.is_symlink() and target.read_text(encoding="utf-8") == "new"
     assert sorted(tmp_path.iterdir()) == [link, target]
@@ -58,8 +57,7 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     columns = {"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}
     pd.DataFrame(columns).to_parquet(path)
     found = read_columns(path, 3)
-    assert list(found.columns) == ["a", "b", "c"]
-    assert found.a.isna().tolist() == [False, True, False]
+    assert list(found.columns) == ["a", "b", "c"] and found.a.isna().tolist() == [False, True, False]
     assert found.a.dropna().tolist() == ["7", str(2**62 + 1)]
     assert found.b.tolist() == [1.5, 2, 3] and found.c.tolist() == ["1", "2", "3"]
     (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n", encoding="utf-8")
@@ -120,11 +118,9 @@ def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
 
 def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
     pd.DataFrame({"r": ["a"], "c": ["x"], "tags": [["t"]]}).to_parquet(tmp_path / "x.parquet")
-    said = (
-        r"x\.parquet has 'r', 'c', 'tags', and 2 columns are needed: name 2 columns as .*x\.parquet:COLUMNS"
-    )
-    with pytest.raises(eb.DataError, match=said):
-        read_columns(tmp_path / "x.parquet", 2)
+    needed = r"and 2 columns are needed: name 2 columns as .*x\.parquet:COLUMNS"
+    said = rf"x\.parquet has 'r', 'c', 'tags', {needed}"
+    raises(eb.DataError, said, read_columns, tmp_path / "x.parquet", 2)
 
 
 def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
@@ -206,8 +202,7 @@ with replacing(Path({str(tmp_path / name)!r})) as new:
 """
     with log.open("a", encoding="utf-8") as file:
         done = subprocess.run([sys.executable, "-c", code], stdout=file, stderr=subprocess.PIPE, timeout=60)
-    assert b"it is not a regular file" in done.stderr
-    assert log.read_text(encoding="utf-8") == "precious\n"
+    assert b"it is not a regular file" in done.stderr and log.read_text(encoding="utf-8") == "precious\n"
 
 
 def test_outputs_are_refused_before_the_work(tmp_path):
@@ -229,8 +224,7 @@ def test_outputs_are_refused_before_the_work(tmp_path):
         "x" * 300: "File name too long",
         "labels.csv/new.csv": "[Nn]ot a directory",
     }.items():
-        with pytest.raises(eb.DataError, match=message):
-            refuse_output(tmp_path / name, [read, folder])
+        raises(eb.DataError, message, refuse_output, tmp_path / name, [read, folder])
     refuse_output(tmp_path / "release.csv", [read, folder])
     assert read.read_text(encoding="utf-8") == "x"
 
@@ -272,29 +266,23 @@ def test_odd_text_is_read_as_pandas_reads_it_or_refused(content, tmp_path):
     except (ValueError, UnicodeDecodeError):
         wanted = None
     if wanted is None or content in REFUSED:
-        with pytest.raises(eb.DataError, match=f"cannot read .*{REFUSED.get(content, '')}"):
-            read_table(path)
+        raises(eb.DataError, f"cannot read .*{REFUSED.get(content, '')}", read_table, path)
     else:
         assert _parse(content.removeprefix(BOM_UTF8), ",").equals(wanted)
 
 
-@pytest.mark.parametrize(
-    "content, said",
-    [
-        (b"PK\x03\x04\x14", "a file of Excel: save its sheet as CSV"),
-        (b'[{"record": 1}]', "JSON, and no table: make one row per record"),
-        (b'{"record": [1, 2]}\n{"record": [3]}', "JSON, and no table"),
-        (b"record,cluster\n" + b"," * 10**6 + b"\n", "more fields than its header"),
-        (b"record,cluster\na,b\nc", "its last line has 1 of 2 fields and no end: it is cut"),
-        ("record,cluster\na,b\n".encode("utf-16-le"), "NUL characters, as damaged files and UTF-16 without"),
-        (b"record,cluster\na,b\n" + b"\0" * 99, "NUL characters, as damaged files"),
-    ],
-    ids=["Excel", "JSON", "lines of JSON", "a wide line", "cut", "UTF-16", "NULs"],
-)
+@pytest.mark.parametrize("content, said", [
+    (b"PK\x03\x04\x14", "a file of Excel: save its sheet as CSV"),
+    (b'[{"record": 1}]', "JSON, and no table: make one row per record"),
+    (b'{"record": [1, 2]}\n{"record": [3]}', "JSON, and no table"),
+    (b"record,cluster\n" + b"," * 10**6 + b"\n", "more fields than its header"),
+    (b"record,cluster\na,b\nc", "its last line has 1 of 2 fields and no end: it is cut"),
+    ("record,cluster\na,b\n".encode("utf-16-le"), "NUL characters, as damaged files and UTF-16 without"),
+    (b"record,cluster\na,b\n" + b"\0" * 99, "NUL characters, as damaged files"),
+], ids=["Excel", "JSON", "lines of JSON", "a wide line", "cut", "UTF-16", "NULs"])  # fmt: skip
 def test_what_is_no_table_is_told(content, said, tmp_path):
     (path := tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(eb.DataError, match=f"cannot read .*{said}"):
-        read_table(path)
+    raises(eb.DataError, f"cannot read .*{said}", read_table, path)
 
 
 def test_brackets_and_the_line_of_excel_are_no_data(tmp_path):

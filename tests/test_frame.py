@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from checks import raises
 from test_scan import parquet, same, sqlite
 
 import erbayes as eb
@@ -96,10 +97,8 @@ def test_the_frame_as_files_and_text(tmp_path):
     text = labels.rename(index=str)
     wanted = eb.measure(table[old].astype({"record": str})[["record", "cluster"]], text)
     same(scan(files, text, Columns("record", "cluster"), frame=[str(r) for r in table.record[old]]), wanted)
-    same(
-        scan(table, labels, Columns("record", "cluster"), frame=table.record[old].tolist()),
-        eb.measure(table.loc[old, ["record", "cluster"]], labels),
-    )
+    scanned = scan(table, labels, Columns("record", "cluster"), frame=table.record[old].tolist())
+    same(scanned, eb.measure(table.loc[old, ["record", "cluster"]], labels))
 
 
 def test_engines_of_their_own_take_a_view_of_the_frame_and_no_ids():
@@ -140,10 +139,8 @@ def test_a_series_holds_ids_in_its_index_or_if_it_has_none_in_its_values():
 def test_repeats_in_a_list_of_ids_count_once(tmp_path):
     listed = pd.DataFrame({"other": "x", "record": [*INSIDE, *INSIDE[:9], "gone"]})
     path = parquet(listed, tmp_path)
-    for units in (
-        eb.measure(PRED, LABELS, frame=list(listed.record)),
-        scan(TABLE, LABELS, Columns("record", "cluster"), frame=path),
-    ):
+    scanned = scan(TABLE, LABELS, Columns("record", "cluster"), frame=path)
+    for units in (eb.measure(PRED, LABELS, frame=list(listed.record)), scanned):
         same(units, WANTED)
         assert units.frame.absent == 1
 
@@ -152,12 +149,10 @@ def test_facts_by_brute_force():
     whole, old = Counter(PRED), Counter(CUT_DOWN)
     found = eb.measure(PRED, LABELS, frame=[*INSIDE, "gone", "too"]).frame
     inside = links(old) / sum(k * (whole[c] - 1) for c, k in old.items())
-    assert 0.3 < inside < 0.9
-    assert found.links_inside == pytest.approx(inside, rel=1e-14)
+    assert 0.3 < inside < 0.9 and found.links_inside == pytest.approx(inside, rel=1e-14)
     assert (found.inside, found.outside, found.absent) == (len(INSIDE), len(TABLE) - len(INSIDE), 2)
     assert scan(TABLE, LABELS, Columns("record", "cluster"), frame=[*INSIDE, "gone", "too"]).frame == found
-    assert links_inside(PRED, INSIDE) == found.links_inside
-    assert links_inside(PRED, PRED) == 1
+    assert links_inside(PRED, INSIDE) == found.links_inside and links_inside(PRED, PRED) == 1
     assert links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
     assert eb.measure(PRED, LABELS).frame is eb.measure(PRED, LABELS, frame=INSIDE).isolated().frame is None
     facts = eb.Sample(eb.measure(PRED, LABELS, frame=INSIDE), eb.UniformClusters()).facts()
@@ -185,8 +180,7 @@ def test_blocks_and_policies_inside_the_frame():
         same(eb.measure(kept.drop(columns="created"), LABELS, missing=missing, frame=INSIDE), wanted)
         same(scan(kept, LABELS, Columns("record", "cluster"), missing=missing, frame=INSIDE), wanted)
     said = f"{len(lost)} of {len(LABELS)} labelled records are not in the pred"
-    with pytest.raises(eb.DataError, match=said):
-        scan(kept, LABELS, Columns("record", "cluster"), frame=INSIDE)
+    raises(eb.DataError, said, scan, kept, LABELS, Columns("record", "cluster"), frame=INSIDE)
     omitted = eb.measure(kept.drop(columns="created"), LABELS, missing=eb.Missing.OMIT, frame=INSIDE)
     assert omitted.frame.absent == len(lost)
 
@@ -265,13 +259,11 @@ BEYOND = pd.concat([LABELS, pd.Series("e1", TABLE.record[~OLD].to_numpy()[:2])])
 ])  # fmt: skip
 def test_frames_that_cannot_be_used(labels, frame, message):
     for count in (eb.measure, scan):
-        with pytest.raises(eb.DataError, match=message):
-            count(TABLE[["record", "cluster"]], labels, frame=frame)
+        raises(eb.DataError, message, count, TABLE[["record", "cluster"]], labels, frame=frame)
 
 
 def test_a_frame_in_files_goes_with_a_prediction_in_files(tmp_path):
-    with pytest.raises(eb.DataError, match="files go with a prediction in files"):
-        eb.measure(PRED, LABELS, frame="old.csv")
+    raises(eb.DataError, "files go with a prediction in files", eb.measure, PRED, LABELS, frame="old.csv")
     empty = tmp_path / "empty.csv"
     empty.write_text("record\n", encoding="utf-8")
     with pytest.raises(eb.DataError, match="the frame holds no record"):
@@ -292,11 +284,8 @@ def test_missing_ids_inside_the_frame_are_still_refused():
             with pytest.raises(eb.DataError, match=f"{what} ids of the prediction: 1 of"):
                 count(table, LABELS.iloc[:3], frame=INSIDE)
     with pytest.raises(eb.DataError, match="record ids of the prediction: 1 of"):
-        scan(
-            {"old": TABLE[["record", "cluster"]], "new": broken.assign(cluster="a")},
-            LABELS.iloc[:3],
-            frame=INSIDE,
-        )
+        both = {"old": TABLE[["record", "cluster"]], "new": broken.assign(cluster="a")}
+        scan(both, LABELS.iloc[:3], frame=INSIDE)
 
 
 def test_nothing_given_is_changed():
@@ -333,9 +322,8 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
         bounds = eb.engine.taylor(eb.Sample.many(units, design, at), P).apply(P).interval()
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
-        one = eb.engine.taylor(
-            eb.Sample(eb.measure(pred, labels, frame=frame), eb.UniformRecords(units.ids[at[0]])), P
-        )
+        sample = eb.Sample(eb.measure(pred, labels, frame=frame), eb.UniformRecords(units.ids[at[0]]))
+        one = eb.engine.taylor(sample, P)
         np.testing.assert_allclose(one.apply(P).interval()[0], bounds[0, 0], rtol=1e-9)
     assert cover["frame"] >= 0.92 and cover["none"] == 0
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from matplotlib.figure import Figure
 
 import erbayes as eb
@@ -34,9 +35,8 @@ def giant(sizes=(200, *[2] * 40), broken=True):
 def test_a_sample_and_its_memberships_have_the_same_estimates():
     by_parts = eb.estimate(EXAMPLE.prediction, EXAMPLE.labels, DESIGN)
     pd.testing.assert_frame_equal(FOUND.table(), by_parts.table())
-    np.testing.assert_array_equal(
-        FOUND.estimate, engines.taylor(SAMPLE).apply(eb.metrics.DEFAULT_METRICS).mean
-    )
+    wanted = engines.taylor(SAMPLE).apply(eb.metrics.DEFAULT_METRICS).mean
+    np.testing.assert_array_equal(FOUND.estimate, wanted)
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -46,8 +46,7 @@ def test_a_sample_and_its_memberships_have_the_same_estimates():
     ((EXAMPLE.prediction, EXAMPLE.labels), "^design is missing: give estimate"),
 ])  # fmt: skip
 def test_what_is_missing_or_there_twice(arguments, message):
-    with pytest.raises(eb.DataError, match=message):
-        eb.estimate(*arguments)
+    raises(eb.DataError, message, eb.estimate, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -67,23 +66,18 @@ def test_an_engine_of_a_name_gives_what_its_object_gives():
 
 @pytest.mark.parametrize("engine", ["boot", Taylor, 3])
 def test_what_is_no_engine(engine):
-    with pytest.raises(
-        eb.DataError,
-        match=r"no engine 'boot'; there are 'closed form'|pass an object of it|engine is an object",
-    ):
+    said = r"no engine 'boot'; there are 'closed form'|pass an object of it|engine is an object"
+    with pytest.raises(eb.DataError, match=said):
         eb.estimate(SAMPLE, engine=engine)
 
 
 def test_one_metric_of_a_result():
     row = FOUND["pairwise-recall"]
-    assert (row.estimate, row.lower, row.upper) == tuple(
-        FOUND.table().loc["pairwise-recall", ["estimate", "lower", "upper"]]
-    )
+    wanted = FOUND.table().loc["pairwise-recall", ["estimate", "lower", "upper"]]
+    assert (row.estimate, row.lower, row.upper) == tuple(wanted)
     assert FOUND[R].estimate == row.estimate
-    for absent, message in [
-        ("rand", "rand is not among these metrics: pairwise-prec"),
-        ("x", "no metric 'x'"),
-    ]:
+    told = {"rand": "rand is not among these metrics: pairwise-prec", "x": "no metric 'x'"}
+    for absent, message in told.items():
         with pytest.raises(eb.DataError, match=message):
             FOUND[absent]
 
@@ -126,9 +120,8 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
     found = flawless(eb.UniformClusters())
     low = found["pairwise-precision"].lower
     assert f"No draw showed a false link; with 95 % confidence at least {100 * low:.1f} %" in found.sentence()
-    assert "Do not quote pairwise-precision: its interval has no length" in found.sentence(
-        kind=eb.intervals.WALD
-    )
+    said = found.sentence(kind=eb.intervals.WALD)
+    assert "Do not quote pairwise-precision: its interval has no length" in said
     census = flawless(eb.UniformClusters(population=60))
     assert "100 % are right (no sampling error, since every unit is labelled)" in census.sentence()
     nowhere = eb.estimate({1: 1, 2: 2, 3: 3}, {1: 1, 2: 1, 3: 2}, eb.UniformClusters(), [P, R])
@@ -222,8 +215,7 @@ def test_engines_of_a_sample_side_by_side():
     pd.testing.assert_frame_equal(found.table(), again)
     assert found.plot(ax=Figure().subplots()).figure.axes
     assert engines.named.ENGINES == ("closed form", "bootstrap", "size model")
-    with pytest.raises(eb.DataError, match="give a Sample, or a mapping from names to results"):
-        eb.side_by_side(3)
+    raises(eb.DataError, "give a Sample, or a mapping from names to results", eb.side_by_side, 3)
 
 
 @pytest.mark.slow
@@ -271,8 +263,7 @@ def test_a_comparison_has_levels_and_differences_in_one_table():
     paired = found.subtract("old", "new")
     assert paired.values is None and paired[R].upper == difference["upper"][0] < 0
     assert found.subtract("new", "old")[R].estimate == -paired[R].estimate
-    with pytest.raises(eb.DataError, match="no prediction 'x'; there are old, new"):
-        found.subtract("old", "x")
+    raises(eb.DataError, "no prediction 'x'; there are old, new", found.subtract, "old", "x")
 
 
 def test_the_picture_of_a_comparison():
@@ -312,5 +303,4 @@ def test_a_name_of_several_metrics_is_refused_where_one_is_needed():
         lambda: eb.study.populations.Population(pd.Series(prediction), pd.Series(truth)).value("b3"),
     ]
     for door in doors:
-        with pytest.raises(eb.DataError, match="'b3' stands for 2: name b3-precision or b3-recall"):
-            door()
+        raises(eb.DataError, "'b3' stands for 2: name b3-precision or b3-recall", door)

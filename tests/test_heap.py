@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from repeats import each_draw
 from typer.testing import CliRunner
 
@@ -72,8 +73,7 @@ def test_heaps_are_those_of_plain_loops():
         if heap is not None:
             assert (heap.size, heap.clusters, heap.around, heap.excess) == pytest.approx(looped, abs=0.06)
             found += 1
-    assert 20 < found < 50
-    assert find_heap(KnownTotals(one.size[::-1], one.count[::-1])) == find_heap(one)
+    assert 20 < found < 50 and find_heap(KnownTotals(one.size[::-1], one.count[::-1])) == find_heap(one)
 
 
 def of(clusters):
@@ -139,8 +139,7 @@ def test_no_population_without_a_cap_has_a_heap(law):
 
 
 def test_equal_sizes_few_clusters_and_a_narrow_hump_are_no_heap():
-    assert find_heap(of({10: 1000})) is None
-    assert find_heap(of({1: 300, 2: 90, 12: 4})) is None
+    assert find_heap(of({10: 1000})) is None and find_heap(of({1: 300, 2: 90, 12: 4})) is None
     narrow = np.round(np.exp(np.random.default_rng(1).normal(np.log(20), 0.15, 2000)))
     assert find_heap(known(narrow)) is None
 
@@ -201,15 +200,13 @@ def raised(one, metrics=(P, R), printed=None):
 def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
     (alarm,) = raised(sample())
     assert alarm.grade is Grade.FAULT and alarm.remedies == (remedies.LOOK, remedies.RECORDS)
-    assert "intervals of pairwise-recall do" in alarm
-    assert not raised(sample(), [P, m.b3_precision])
+    assert "intervals of pairwise-recall do" in alarm and not raised(sample(), [P, m.b3_precision])
     (alarm,) = raised(sample(), [P, m.b3_recall, m.cluster_recall])
     assert "intervals of b3-recall, cluster-recall do not" in alarm
     assert "pairwise-f1" in raised(sample(), [m.pairwise_f1])[0]
     table = fit_sample(sample(), [P, R]).estimates.table()
-    assert raised(sample(), printed=table) and not raised(
-        sample(), printed=table.assign(kind=f"{MIXED} equal-tailed")
-    )
+    mixed = table.assign(kind=f"{MIXED} equal-tailed")
+    assert raised(sample(), printed=table) and not raised(sample(), printed=mixed)
 
 
 def test_draws_of_records_show_what_a_heap_is_if_they_meet_a_larger_entity():
@@ -230,16 +227,13 @@ def test_looks_silence_the_alarm_or_name_what_allows_for_a_cap():
 
 
 def test_bad_looks_are_refused():
-    with pytest.raises(eb.DataError, match="6 of 5 looks found more"):
-        Looks(6, of=5)
+    raises(eb.DataError, "6 of 5 looks found more", Looks, 6, of=5)
     wrong = (1.5, 5, "looks that found more"), (0, 0, "that were looked at"), (-1, 2, "looks")
     for found, number, said in wrong:
-        with pytest.raises(eb.DataError, match=f"{said}.*must be a whole number"):
-            Looks(found, number)
+        raises(eb.DataError, f"{said}.*must be a whole number", Looks, found, number)
     with pytest.raises(eb.DataError, match="these have none"):
         eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformClusters(), looks=Looks(0, of=5))
-    with pytest.raises(eb.DataError, match=r"looks are Looks\(found, of=number\)"):
-        sample(looks=(0, 5))
+    raises(eb.DataError, r"looks are Looks\(found, of=number\)", sample, looks=(0, 5))
 
 
 @pytest.fixture
@@ -278,8 +272,7 @@ def test_the_shell_takes_looks(folder, tmp_path):
     assert "fault: 120 of the predicted clusters" in shown.stderr
     assert "(--looks FOUND/5); or draw" in shown.stderr
     shown = run("estimate", *args, "--looks", "5/5")
-    assert "fault: 120 of the predicted clusters" in shown.stderr
-    assert "(--engine size-model)" in shown.stderr
+    assert "fault: 120 of the predicted clusters" in shown.stderr and "(--engine size-model)" in shown.stderr
     assert "120 of the predicted clusters" not in run("estimate", *args, "--looks", "0/5").stderr
     words = "--looks 5: write two whole numbers, such as 3/5"
     for looks, said in (("5", words), ("6/5", "6 of 5 looks found more")):
