@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from checks import raises
 from test_scan import ENGINES, NASTY, SOURCES, duckdb, frame_of, in_turn, population
 
 import erbayes as eb
@@ -145,12 +146,10 @@ def test_records_up_to_a_key_of_their_size(source):
     prediction, opened = source
     highest = {1: 2**63, 2: 2**64 - 1, 3: 0, 99: 2**64 - 1}
     wanted = {row for row in by_hand(prediction, 11) if row[3] <= highest.get(row[2], -1)}
-    assert rows_of(opened.up_to(highest, 11)) == wanted
-    assert len(wanted) > 20
+    assert rows_of(opened.up_to(highest, 11)) == wanted and len(wanted) > 20
     (row, *_) = sorted(wanted)
     assert row in rows_of(opened.up_to({row[2]: row[3]}, 11))
-    assert row not in rows_of(opened.up_to({row[2]: row[3] - 1}, 11))
-    assert opened.up_to({}, 11).empty
+    assert row not in rows_of(opened.up_to({row[2]: row[3] - 1}, 11)) and opened.up_to({}, 11).empty
 
 
 def test_buckets_and_their_counts(source):
@@ -171,11 +170,9 @@ def test_members_and_look_up(source):
     assert rows_of(opened.members(pd.Index(clusters)), ("record", "cluster")) == wanted
     records, size = prediction.index[::7], Counter(prediction)
     found = opened.look_up(records.append(pd.Index(["unknown"])))
-    assert rows_of(found, ("record", "cluster", "size")) == {
-        (r, prediction[r], size[prediction[r]]) for r in records
-    }
-    assert opened.members(pd.Index([])).empty
-    assert opened.look_up(pd.Index([])).empty
+    wanted = {(r, prediction[r], size[prediction[r]]) for r in records}
+    assert rows_of(found, ("record", "cluster", "size")) == wanted
+    assert opened.members(pd.Index([])).empty and opened.look_up(pd.Index([])).empty
 
 
 def test_clusters_as_records(source):
@@ -211,8 +208,7 @@ def test_draws_have_their_chances_and_are_independent(plan):
     expected = n / 2 * seeds * np.outer(p, p)
     assert pairs[expected == 0].sum() == 0
     z = (pairs - expected)[expected > 0] / np.sqrt(expected[expected > 0])
-    assert np.abs(z).max() < 4.5
-    assert (z**2).mean() == pytest.approx(1, abs=6 * (2 / len(z)) ** 0.5)
+    assert np.abs(z).max() < 4.5 and (z**2).mean() == pytest.approx(1, abs=6 * (2 / len(z)) ** 0.5)
 
 
 def test_first_draws_follow_the_keys():
@@ -294,8 +290,7 @@ def test_what_a_scan_refuses(records, clusters, message, tmp_path):
     columns = {"record": records, "cluster": clusters}
     table = pa.table({name: pa.array([*values], pa.string()) for name, values in columns.items()})
     pq.write_table(table, tmp_path / "p.parquet")
-    with pytest.raises(eb.DataError, match=message):
-        draw(tmp_path / "p.parquet", LinkEnds(), n=3, seed=1)
+    raises(eb.DataError, message, draw, tmp_path / "p.parquet", LinkEnds(), n=3, seed=1)
 
 
 def test_databases_without_md5_are_told():

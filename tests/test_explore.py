@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from checks import raises
 from numpy.testing import assert_allclose, assert_array_equal
 from shell import done, refused, run
 from test_census import population
@@ -63,11 +64,8 @@ def domains():
 def comparison():
     prediction, truth = population(4)
     labels = truth[truth.isin(sorted(truth.unique())[:8])]
-    predictions = {
-        "old": prediction,
-        HOSTILE[1]: truth,
-        "halves": {r: i // 3 for i, r in enumerate(truth.index)},
-    }
+    halves = {r: i // 3 for i, r in enumerate(truth.index)}
+    predictions = {"old": prediction, HOSTILE[1]: truth, "halves": halves}
     return eb.compare(predictions, labels, eb.UniformClusters(), [P, R, "entities"])
 
 
@@ -92,9 +90,8 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
         assert_array_equal(band.x, [*known["threshold"], *known["threshold"][::-1]])
         assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
         effective = [f"<br>{n:,.0f} effective draws" for n in known["n_eff"]]
-        assert [line.text[i] for i in known.index] == [
-            *map("".join, zip(said(known), effective, strict=True))
-        ]
+        wanted = [*map("".join, zip(said(known), effective, strict=True))]
+        assert [line.text[i] for i in known.index] == wanted
         assert band.hoverinfo == "skip"
     assert figure.layout.xaxis.title.text == "threshold" and not figure.layout.xaxis.fixedrange
     assert figure.layout.yaxis.title.text == "estimate and 95 % band"
@@ -147,8 +144,7 @@ def test_a_neighbour_of_1_leaves_it_a_finite_place():
 def test_other_thresholds_have_an_even_axis(at):
     x = np.array(at, dtype=float)
     drawn, ticks = axes.spread_probabilities(x)
-    assert drawn is x and not ticks
-    assert curve().plot().get_xscale() == "linear"
+    assert drawn is x and not ticks and curve().plot().get_xscale() == "linear"
 
 
 def test_labels_near_one_are_short():
@@ -163,8 +159,7 @@ def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
     table.loc[[3, 4], "reason"] = "4 draws are " + "few " * 20
     monkeypatch.setattr(type(curve()), "table", lambda *_: table)
     _, first, second, line = curve().explore(P).data
-    assert first.y == (*table["upper"][:3], *table["lower"][2::-1])
-    assert len(second.y) == 2 * (len(table) - 5)
+    assert first.y == (*table["upper"][:3], *table["lower"][2::-1]) and len(second.y) == 2 * (len(table) - 5)
     value, _, *reason = line.text[3].split("<br>")
     assert value.endswith(", no interval") and " ".join(reason) == "4 draws are " + "few " * 19 + "few"
     assert max(map(len, reason)) <= digits.LONGEST
@@ -231,8 +226,7 @@ def test_every_table_of_estimates_with_intervals_can_be_explored(monkeypatch):
         result = make()
         table = getattr(result, result.explored)()
         if not {"estimate", "lower", "upper"} <= set(table) or table["estimate"].isna().all():
-            with pytest.raises(eb.DataError, match=r"explore has (no column|an estimate)"):
-                result.explore()
+            raises(eb.DataError, r"explore has (no column|an estimate)", result.explore)
             continue
         drawn, curves = result.explore(), "threshold" in table
         points = [t.y if curves else t.x for t in drawn.data if (t.name if curves else t.hoverinfo == "text")]
@@ -256,8 +250,7 @@ def test_names_next_to_an_axis_leave_room_on_a_phone():
 
 def test_without_plotly(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(eb.DataError, match=r"to explore need plotly: pip install 'erbayes\[explore\]'"):
-        domains().explore()
+    raises(eb.DataError, r"to explore need plotly: pip install 'erbayes\[explore\]'", domains().explore)
 
 
 @cache
