@@ -15,17 +15,7 @@ from .._internal.digits import Brief
 from .._internal.errors import DataError, head, member, need_object, number, refuse_cases, whole
 from .._internal.remedies import SingleUnit
 from ..units.units import Units
-from .contract import (
-    LARGEST,
-    Ids,
-    InOneRound,
-    find_theta,
-    make_unreached,
-    need_room,
-    numbers_by_id,
-    series_by_id,
-    unit_of_draws,
-)
+from . import contract
 from .draws import DrawnUnits, Round, count_each, count_fixed, count_independent
 
 
@@ -58,7 +48,7 @@ class UniformClusters(Brief):
     """
 
     population: int | None = None
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
 
     depends_on_labels: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
@@ -71,15 +61,15 @@ class UniformClusters(Brief):
         return np.ones_like(size)
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws, distinct=self.without_repeats)
-        need_room(self.population, units)
+        unit = contract.unit_of_draws(units, self.draws, distinct=self.without_repeats)
+        contract.need_room(self.population, units)
         return self.expand_draws(units, unit)
 
     def expand_draws(self, units: Units, unit: IntArray) -> DrawnUnits:
         """Return draws of the units at the positions `unit`, (..., n)."""
         n, known = unit.shape[-1], self.without_repeats
         weight = np.full(unit.shape, (self.population or 1) / n)
-        return count_each(unit, weight, fpc=find_theta(n, self.population), absolute=known)
+        return count_each(unit, weight, fpc=contract.find_theta(n, self.population), absolute=known)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,14 +109,14 @@ class Stratified(Brief):
 
     def expand(self, units: Units) -> DrawnUnits:
         rule = member(self.single_unit, SingleUnit, "single_unit")
-        strata = series_by_id(self.stratum, "strata", "units").dropna()
+        strata = contract.series_by_id(self.stratum, "strata", "units").dropna()
         position = strata.index.get_indexer(units.ids)
         refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
         codes, names = pd.factorize(strata.take(position))
         n, T = np.bincount(codes), self._find_sizes(names)
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
-        need_room(int(T.sum()), units)
+        contract.need_room(int(T.sum()), units)
         single = (n == 1) & (T > 1)
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
@@ -170,7 +160,7 @@ class BySize(Brief):
     """
 
     probability: Callable[[FloatArray], FloatArray]
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
 
     without_repeats: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
@@ -189,7 +179,7 @@ class BySize(Brief):
         return p
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws)
+        unit = contract.unit_of_draws(units, self.draws)
         return count_each(unit, 1 / self.selection(units.size[unit], units), absolute=False)
 
 
@@ -218,18 +208,19 @@ class KnownWeights(Brief):
     """
 
     weights: pd.Series | Mapping[Any, float]
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
     population: int | None = None
     absolute: bool = False
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws, distinct=self.population is not None)
-        need_room(self.population, units)
-        weights = numbers_by_id(self.weights, units.ids, "weights", "units")
-        said = f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; {{n}} are not"
-        bad = ~((weights >= 1 / LARGEST) & (weights <= LARGEST))
+        unit = contract.unit_of_draws(units, self.draws, distinct=self.population is not None)
+        contract.need_room(self.population, units)
+        weights = contract.numbers_by_id(self.weights, units.ids, "weights", "units")
+        most = contract.LARGEST
+        said = f"weights must lie between {1 / most:g} and {most:g}, positive and finite; {{n}} are not"
+        bad = ~((weights >= 1 / most) & (weights <= most))
         refuse_cases(units.ids[bad], f"{said}, such as that of")
-        theta = find_theta(len(unit), self.population)
+        theta = contract.find_theta(len(unit), self.population)
         return count_each(unit, weights[unit], fpc=theta, absolute=self.absolute)
 
 
@@ -265,20 +256,20 @@ class KnownInclusion(Brief):
     fixed_size: bool = True
     squares: float | None = None
     never: Sequence[int] = ()
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = unit_of_draws(units, self.draws, distinct=True)
-        p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
+        unit = contract.unit_of_draws(units, self.draws, distinct=True)
+        p = contract.numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
         squares = p.sum() if self.squares is None else self.squares
         number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0")
         found = count_fixed(unit, p, squares) if self.fixed_size else count_independent(unit, p)
-        return replace(found, unreached=make_unreached(np.asarray(self.never, dtype=float), units))
+        return replace(found, unreached=contract.make_unreached(np.asarray(self.never, dtype=float), units))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class KnownSelection(Brief, InOneRound):
+class KnownSelection(Brief, contract.InOneRound):
     """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
 
     A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n.
@@ -301,11 +292,11 @@ class KnownSelection(Brief, InOneRound):
     """
 
     probability: pd.Series | Mapping[Any, float]
-    draws: Ids | None = None
+    draws: contract.Ids | None = None
     repeats: bool = False
 
     def make_round(self, units: Units, draws: int) -> Round:
-        p = numbers_by_id(self.probability, units.ids, "chances", "units")
+        p = contract.numbers_by_id(self.probability, units.ids, "chances", "units")
         refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
         # a probability is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())

@@ -10,17 +10,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from .. import design as designs
 from .._internal.arrays import FloatArray, IntArray, locate
 from .._internal.errors import DataError, head, refuse_cases
-from ..design import (
-    ByPredictedSize,
-    KnownInclusion,
-    KnownSelection,
-    Pooled,
-    UniformClusters,
-    UniformRecords,
-    WeightedRecords,
-)
 from ..design.contract import Design
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ..units.clustering import Clustering
@@ -100,7 +92,7 @@ class _WithReplacement:
         return draws.merge(members, how="left", on=["cluster", "within"])[COLUMNS]
 
     def design(self, drawn: LabelledDraws) -> Design:
-        return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
+        return designs.ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
 
 
 def _order_members(source: sources.Source, clusters: pd.Series, seed: int) -> pd.DataFrame:
@@ -140,7 +132,7 @@ class Records(_WithReplacement):
         return RECORDS
 
     def design(self, drawn: LabelledDraws) -> Design:
-        return UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
+        return designs.UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,7 @@ class GivenProbabilities:
         # a draw's probability is its value over the total, so that no source is read again
         value, probability = drawn.table[["value", "probability"]].iloc[0].astype(float)
         p = need_labelled_values(drawn, self, "chance") / (value / probability)
-        return WeightedRecords.of(drawn.labels, pd.Index(drawn.table["record"]), p, absolute=True)
+        return designs.WeightedRecords.of(drawn.labels, pd.Index(drawn.table["record"]), p, absolute=True)
 
 
 def _draw_by_value(
@@ -334,8 +326,8 @@ class Strata:
             # a draw's probability is 1 over the stratum's records, so that no source is read again
             of_record = np.where(stratum == str(h), float(draws["probability"].iloc[0]), 0.0)
             of_entity = pd.Series(np.bincount(drawn.labels.codes, of_record), drawn.labels.clusters)
-            parts.append(KnownSelection(of_entity, pd.Index(draws["unit"])))
-        return Pooled(parts)
+            parts.append(designs.KnownSelection(of_entity, pd.Index(draws["unit"])))
+        return designs.Pooled(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,11 +406,11 @@ class PredictedClusters:
     def design(self, drawn: LabelledDraws) -> Design:
         known = drawn.known
         if self.of is None:
-            return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
+            return designs.UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
         inclusion = drawn.kept * self.compute_inclusion(drawn.n, known)
         of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
         never, squares = known.size[inclusion == 0].astype(int).tolist(), float(known.count @ inclusion**2)
-        return KnownInclusion(of_cluster, squares=squares, never=never, draws=of_cluster.index)
+        return designs.KnownInclusion(of_cluster, squares=squares, never=never, draws=of_cluster.index)
 
 
 PLANS = {
