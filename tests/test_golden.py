@@ -14,14 +14,9 @@ from erbayes.design.draws import count_each
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 GOLDEN = Path(__file__).parent / "golden"
 METRICS = {
-    "P": m.pairwise_precision,
-    "R": m.pairwise_recall,
-    "F1": m.pairwise_f(),
-    "B3P": m.b3_precision,
-    "B3R": m.b3_recall,
-    "clP": m.cluster_precision,
-    "clR": m.cluster_recall,
-}
+    "P": m.pairwise_precision, "R": m.pairwise_recall, "F1": m.pairwise_f(), "B3P": m.b3_precision,
+    "B3R": m.b3_recall, "clP": m.cluster_precision, "clR": m.cluster_recall,
+}  # fmt: skip
 R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
 R = pd.to_numeric(R, errors="coerce")
 
@@ -63,11 +58,8 @@ def fitted(s, order=1):
 
 
 CASES = {
-    "pps_wr_nofpc": pps,
-    "pps_wr_fpcK": lambda: pps(600),
-    "srs_nofpc": srs,
-    "srswor_fpc": lambda: srs(600),
-}
+    "pps_wr_nofpc": pps, "pps_wr_fpcK": lambda: pps(600), "srs_nofpc": srs, "srswor_fpc": lambda: srs(600),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -87,14 +79,11 @@ def test_svyratio(case):
     assert compared >= 6
 
 
-@pytest.mark.parametrize(
-    ("case", "make"),
-    [
-        ("pps_wr_paper_theta1", lambda: fitted(pps(), order=2)),
-        ("pps_wr_paper_thetafpc", lambda: fitted(pps(600, lambda n, T: 1 - (n - 1) / (T - 1)), order=2)),
-        ("pps_wr_JK1_mse", lambda: eb.engine.jackknife(pps(), tuple(METRICS.values()))),
-    ],
-)
+@pytest.mark.parametrize("case, make", [
+    ("pps_wr_paper_theta1", lambda: fitted(pps(), order=2)),
+    ("pps_wr_paper_thetafpc", lambda: fitted(pps(600, lambda n, T: 1 - (n - 1) / (T - 1)), order=2)),
+    ("pps_wr_JK1_mse", lambda: eb.engine.jackknife(pps(), tuple(METRICS.values()))),
+])  # fmt: skip
 def test_paper_estimator_and_jackknife_about_it(case, make):
     found, compared = make(), 0
     for j, name in enumerate(METRICS):
@@ -124,8 +113,7 @@ def test_jackknife_equals_leaving_out_one_by_one():
 
 
 def test_covariance():
-    found = fitted(pps())
-    assert found.cov[0, 1] == pytest.approx(R["pps_wr_nofpc", "P,R", "cov"], rel=1e-10)
+    assert fitted(pps()).cov[0, 1] == pytest.approx(R["pps_wr_nofpc", "P,R", "cov"], rel=1e-10)
 
 
 def test_totals():
@@ -144,9 +132,8 @@ def test_totals():
 
 def test_example_1_truth():
     data = pd.read_csv(GOLDEN / "rldata10000_example1.csv").set_index("record")
-    found = eb.estimate(
-        data.pred, data.true, eb.UniformClusters(population=data.true.nunique()), [m.P_block, m.R_block]
-    )
+    design = eb.UniformClusters(population=data.true.nunique())
+    found = eb.estimate(data.pred, data.true, design, [m.P_block, m.R_block])
     np.testing.assert_allclose(found.mean, [833 / 1600, 833 / 1000], rtol=1e-12)
 
 

@@ -90,13 +90,10 @@ def test_costs_are_linear(name):
     assert np.log(large / small) / np.log(TIMES) <= MOST
 
 
-@pytest.mark.parametrize(
-    ("command", "unneeded"),
-    [
-        ("estimate", ["erbayes.labels", "erbayes.large", "erbayes.report", "scipy.stats", "ssl"]),
-        ("report", ["scipy.stats", "erbayes.bayes", "joblib"]),
-    ],
-)
+@pytest.mark.parametrize("command, unneeded", [
+    ("estimate", ["erbayes.labels", "erbayes.large", "erbayes.report", "scipy.stats", "ssl"]),
+    ("report", ["scipy.stats", "erbayes.bayes", "joblib"]),
+])  # fmt: skip
 def test_a_short_command_loads_what_it_needs(command, unneeded, tmp_path):
     """Loading modules is most of its time."""
     for file, column, records in (("p.csv", "cluster", range(30)), ("l.csv", "entity", range(9))):

@@ -22,12 +22,9 @@ GOLDEN = Path(__file__).parent / "golden"
 R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
 FEATURES = {"span": ("year", "range"), "sales": ("amount", "sum"), "shops": ("shop", "distinct")}
 STATISTICS = [
-    *"count count(size>=3) share(span>=5) mean(span) total(sales)".split(),
-    "ratio(sales, shops)",
-    *"gini gini(sales) top(5)".split(),
-    "top(0.1, sales)",
-    "quantile_share(0.5)",
-]
+    *"count count(size>=3) share(span>=5) mean(span) total(sales)".split(), "ratio(sales, shops)",
+    *"gini gini(sales) top(5)".split(), "top(0.1, sales)", "quantile_share(0.5)",
+]  # fmt: skip
 SUMS = STATISTICS.index("gini")
 """Number of statistics that are sums, which databases compute."""
 
@@ -248,14 +245,10 @@ def test_totals_means_and_ratios_are_those_of_r():
         table[name] = of_entity[name].loc[records["true"]].to_numpy() / size.to_numpy()
     weights = drawn.drop_duplicates("cluster").set_index("cluster")["w"]
     labels = records["true"][records["true"].isin(drawn["cluster"])]
-    found = eb.impact(
-        records["pred"],
-        labels,
-        eb.KnownWeights(weights, list(drawn["cluster"]), absolute=True),
-        ["total(TP)", "total(T2)", "ratio(TP, T2)", "mean(EXACT)"],
-        attributes=table,
-        features={name: (name, "sum") for name in ("TP", "T2", "EXACT")},
-    )
+    design = eb.KnownWeights(weights, list(drawn["cluster"]), absolute=True)
+    asked = ["total(TP)", "total(T2)", "ratio(TP, T2)", "mean(EXACT)"]
+    given = {"attributes": table, "features": {name: (name, "sum") for name in ("TP", "T2", "EXACT")}}
+    found = eb.impact(records["pred"], labels, design, asked, **given)
     for j, name in enumerate(("total_TP", "total_T2", "R", "clR")):
         assert found.plain.mean[j] == pytest.approx(float(R["pps_wr_nofpc", name, "est"]), rel=1e-10)
         assert found.plain.sd[j] == pytest.approx(float(R["pps_wr_nofpc", name, "se"]), rel=1e-10)
@@ -301,31 +294,24 @@ class TestDesigns:
         assert found.plain.mean[0] == pytest.approx(plain)
         assert found.plain.sd[0] == pytest.approx(np.sqrt(variance)) and found.fit.sd[0] < found.plain.sd[0]
 
-    def test_weights_up_to_a_factor_are_scaled_to_the_records(self):
-        labels = TRUTH[TRUTH.isin(range(100))]
-        found = eb.impact(PREDICTION, labels, eb.UniformClusters(), ["count", "mean(span)"], **GIVEN)
-        metric = eb.engine.taylor(eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters()), "entities")
-        first = metric.apply("entities", order=1)
-        assert found.plain.mean[0] == pytest.approx(first.mean[0])
-        assert found.plain.sd[0] == pytest.approx(first.sd[0])
-
-    def test_distinct_entities_have_the_variance_of_the_metric(self):
-        labels = TRUTH[TRUTH.isin(DRAWN)]
-        design = eb.DistinctEntities(len(DRAWN))
-        found = eb.impact(PREDICTION, labels, design, ["mean(size)"])
+    @pytest.mark.parametrize("design, drawn, asked, metric", [
+        (eb.UniformClusters(), range(100), ["count", "mean(span)"], "entities"),
+        (eb.DistinctEntities(len(DRAWN)), DRAWN, ["mean(size)"], "mean-cluster-size"),
+    ])  # fmt: skip
+    def test_weights_up_to_a_factor_and_distinct_entities(self, design, drawn, asked, metric):
+        """Statistics that are metrics have their estimates and errors."""
+        labels = TRUTH[TRUTH.isin(drawn)]
+        found = eb.impact(PREDICTION, labels, design, asked, **GIVEN)
         sample = eb.Sample(eb.measure(PREDICTION, labels), design)
-        first = eb.engine.taylor(sample, "mean-cluster-size").apply("mean-cluster-size", order=1)
+        first = eb.engine.taylor(sample, metric).apply(metric, order=1)
         assert found.plain.mean[0] == pytest.approx(first.mean[0])
         assert found.plain.sd[0] == pytest.approx(first.sd[0])
 
-    @pytest.mark.parametrize(
-        "design",
-        [
-            eb.design.Responding(BY_RECORDS, [True] * len(DRAWN) + [False] * 5),
-            eb.design.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
-            eb.UniformRecords(list(DRAWN), population=N),
-        ],
-    )
+    @pytest.mark.parametrize("design", [
+        eb.design.Responding(BY_RECORDS, [True] * len(DRAWN) + [False] * 5),
+        eb.design.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
+        eb.UniformRecords(list(DRAWN), population=N),
+    ])  # fmt: skip
     def test_every_design_with_a_variance_is_taken(self, design):
         found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
         some = np.array([not why for why in found.fit.reasons])
@@ -393,11 +379,8 @@ class TestControl:
 class TestGuards:
     def test_fewer_than_ten_effective_draws_are_refused_with_their_number(self):
         rare = TRUTH.isin(pd.unique(DRAWN)[:1]).astype(float)
-        found = judged(
-            ["count(rare>=1)", "count"],
-            attributes=TABLE.assign(rare=rare),
-            features={"rare": ("rare", lambda x: x.max())},
-        )
+        given = {"attributes": TABLE.assign(rare=rare), "features": {"rare": ("rare", lambda x: x.max())}}
+        found = judged(["count(rare>=1)", "count"], **given)
         few, enough = found.effective
         assert few < room.FEWEST <= enough
         row = found.table().iloc[0]
@@ -411,14 +394,10 @@ class TestGuards:
         truth = pd.Series(np.arange(1000))
         amount = np.zeros(1000)
         amount[:k] = (-1.0) ** np.arange(k)
-        found = eb.impact(
-            truth,
-            truth[:400],
-            eb.UniformRecords(list(range(400))),
-            "total(x)",
-            attributes=pd.DataFrame({"record": truth.index, "amount": amount}),
-            features={"x": ("amount", "sum")},
-        )
+        table = pd.DataFrame({"record": truth.index, "amount": amount})
+        design = eb.UniformRecords([*range(400)])
+        given = {"attributes": table, "features": {"x": ("amount", "sum")}}
+        found = eb.impact(truth, truth[:400], design, "total(x)", **given)
         assert found.effective[0] == pytest.approx(k) and (found.fit.reasons[0] == "") == (k == 12)
 
     def test_a_statistic_that_no_draw_changes_is_refused(self):
@@ -476,11 +455,9 @@ class TestFeatures:
         codes = np.random.default_rng(0).integers(0, 30, 400)
         x = np.random.default_rng(1).integers(-5, 5, 400).astype(float)
         by = pd.Series(x).groupby(codes)
-        expected = {"range": lambda: by.max() - by.min(), "distinct": by.nunique}.get(
-            how, getattr(by, how, None)
-        )()
-        found = features.AGGREGATES[how](codes, x, codes.max() + 1)
-        np.testing.assert_allclose(found, expected)
+        own = {"range": lambda: by.max() - by.min(), "distinct": by.nunique}
+        expected = own.get(how, getattr(by, how, None))()
+        np.testing.assert_allclose(features.AGGREGATES[how](codes, x, codes.max() + 1), expected)
 
     def test_a_function_of_a_users_own_sees_the_values_of_each_entity(self):
         given = {"attributes": TABLE, "features": {"middle": ("amount", lambda x: x.median())}}

@@ -24,10 +24,8 @@ def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
     low, high = reach
     mass *= ((high + low) / (high - low)) ** 2
     weights = np.array([draws, mass, mass])
-    x, V = (
-        np.average([x, x + low, x + high], weights=weights),
-        (draws**2 * sd**2 + mass * low**2 + mass * high**2) / weights.sum() ** 2,
-    )
+    x = np.average([x, x + low, x + high], weights=weights)
+    V = (draws**2 * sd**2 + mass * low**2 + mass * high**2) / weights.sum() ** 2
     V *= (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
     least, most = support
     if np.isfinite(most):
@@ -47,8 +45,7 @@ def test_quantiles_are_those_of_scipy(support, mass):
     found = fit(x, support=support, extremes=np.array([reach]))
     low, high = found.interval(0.9, eb.intervals.BetaGamma(mass))[0]
     for bound, p in ((low, 0.05), (high, 0.95)):
-        wanted = by_hand(x, 0.05, 9.0, support, 20.0, reach, p, mass)
-        assert bound == pytest.approx(wanted, rel=1e-9)
+        assert bound == pytest.approx(by_hand(x, 0.05, 9.0, support, 20.0, reach, p, mass), rel=1e-9)
 
 
 def test_pseudo_draws_reach_to_the_ends_of_a_bounded_support_by_default():
@@ -236,9 +233,8 @@ def test_extremes_are_derivatives_towards_samples_of_one_entity(predicted):
 
 
 def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
-    found = eb.engine.taylor(sampled(), [m.pairwise_precision, m.pairwise_recall, m.rand]).apply(
-        [m.pairwise_precision, m.pairwise_recall, m.rand]
-    )
+    metrics = [m.pairwise_precision, m.pairwise_recall, m.rand]
+    found = eb.engine.taylor(sampled(), metrics).apply(metrics)
     first = eb.engine.taylor(sampled(), [m.rand]).apply([m.rand], order=1)
     np.testing.assert_allclose(found.unseen.reach[:2], part(found).unseen.reach, atol=0.02)
     assert (np.abs(first.unseen.reach) < 0.1).all() and np.diff(found.interval()[2])[0] < 0.1
@@ -259,10 +255,8 @@ def test_components_are_taken_with_their_intervals():
 
 def test_error_counts_of_a_sample_without_errors_have_upper_limits_above_0():
     truth = pd.Series({r: r // 4 for r in range(400)})
-    found = eb.engine.taylor(
-        eb.Sample(eb.measure(truth, truth[:100]), eb.UniformRecords()), [m.splits, m.merges]
-    )
-    bounds = found.apply([m.splits, m.merges]).interval()
+    sample = eb.Sample(eb.measure(truth, truth[:100]), eb.UniformRecords())
+    bounds = eb.engine.taylor(sample, [m.splits, m.merges]).apply([m.splits, m.merges]).interval()
     assert (bounds[:, 0] == 0).all() and (bounds[:, 1] > 1).all()
 
 
@@ -280,8 +274,7 @@ def test_degrees_of_freedom_of_even_strata_are_draws_less_strata(strata):
 
 def test_degrees_of_freedom_are_1_at_least():
     truth = pd.Series([0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
-    found = eb.estimate(truth, truth, eb.UniformClusters(), [m.pairwise_recall])
-    assert found.df[0] == 1.0
+    assert eb.estimate(truth, truth, eb.UniformClusters(), [m.pairwise_recall]).df[0] == 1.0
 
 
 def test_pseudo_draws_count_against_effective_draws_over_the_finite_population_correction():

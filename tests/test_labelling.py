@@ -73,8 +73,7 @@ def world(entities=400, home=4, foreign=3, away=(1, 2), spare=3000):
 
 def test_the_first_cluster_of_another_prediction_joins_like_any():
     apart, together = {0: "p", 1: "q", 2: "r"}, dict.fromkeys(range(3), "x")
-    seen = Decisions({0: "e", 1: "e", 2: "f"}, {"shown": apart, "other": together})
-    assert seen.linked.all()
+    assert Decisions({0: "e", 1: "e", 2: "f"}, {"shown": apart, "other": together}).linked.all()
 
 
 def test_missed_pieces_are_whole_and_kept_records_are_of_opened_clusters():
@@ -169,8 +168,7 @@ def test_numbers_of_hidden_errors_are_those_of_all_outcomes(accepted, refused, m
             keeps[sum(foreign)] += prior[f] * np.prod([v if x else 1 - v for x in foreign])
     for name, rate, exact in (("removed", r, strikes), ("kept", v, keeps)):
         found, exact = hide(accepted, refused, {name: rate}, monkeypatch), exact / exact.sum()
-        error = np.sqrt(exact * (1 - exact) / 3000)
-        assert (np.abs(found[:6] - exact) <= 4 * error + 1e-9).all(), name
+        assert (np.abs(found[:6] - exact) <= 4 * np.sqrt(exact * (1 - exact) / 3000) + 1e-9).all(), name
 
 
 def test_cells_of_a_class_show_how_many_records_are_foreign(monkeypatch):
@@ -372,7 +370,6 @@ def test_whoever_was_right_judges_the_other():
             draws = getattr(found, name).ppf(np.linspace(0.0005, 0.9995, 1000))
             assert abs(draws.mean() - rate) < 3 * draws.std(), name
             assert draws.std() < 0.12 * rate
-    right = AnnotatorPair.of(answers(labels, starts), answers(one, starts), prediction).rates(
-        labels, of_first=True
-    )
+    pair = AnnotatorPair.of(answers(labels, starts), answers(one, starts), prediction)
+    right = pair.rates(labels, of_first=True)
     assert right.removed.a == right.missed.a == right.kept.a == right.added.cases == 0.5

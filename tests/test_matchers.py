@@ -42,8 +42,7 @@ def files(tmp_path, monkeypatch):
 
 
 def test_columns_may_differ_by_file(files):
-    plain = pd.DataFrame({"record": IDS, "cluster": PREDICTED})
-    plain.to_csv("p.csv", index=False)
+    pd.DataFrame({"record": IDS, "cluster": PREDICTED}).to_csv("p.csv", index=False)
     write("l.csv", record=IDS, entity=WHO)
     wanted = run("estimate", "p.csv", "l.csv", *DESIGN).stdout
     for call in (

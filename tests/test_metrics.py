@@ -13,9 +13,7 @@ from erbayes.report import report
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 EVERY = [*m.ALL, *m.definitions.OTHERS, m.P_clust, m.P_rec]
-WITH_A_PARAMETER = [
-    make(parameter) for make in m.definitions.FAMILIES.values() for parameter in (0, 0.5, 1, 2)
-]
+WITH_A_PARAMETER = [make(x) for make in m.definitions.FAMILIES.values() for x in (0, 0.5, 1, 2)]
 
 
 @pytest.mark.parametrize("metric", [*EVERY, *WITH_A_PARAMETER], ids=lambda metric: metric.name)
@@ -31,9 +29,7 @@ def test_every_row_of_words_is_of_a_metric():
 
 def test_every_metric_is_a_name_of_the_room():
     names = [value for value in vars(m).values() if isinstance(value, m.Metric)]
-    assert not [metric for metric in EVERY if metric not in names], (
-        "name it in __all__ of metrics/definitions.py"
-    )
+    assert not [x for x in EVERY if x not in names], "name it in __all__ of metrics/definitions.py"
 
 
 def test_meanings_differ():
@@ -52,12 +48,10 @@ def test_an_own_metric_needs_neither():
 
 
 def test_the_usual_metrics_are_six_of_all():
-    assert [
-        metric.name for metric in eb.metrics.DEFAULT_METRICS
-    ] == "pairwise-precision pairwise-recall pairwise-f1 b3-precision b3-recall cluster-recall".split()
-    assert set(eb.metrics.DEFAULT_METRICS) < set(eb.metrics.ALL) and len(set(eb.metrics.ALL)) == len(
-        eb.metrics.ALL
-    )
+    wanted = "pairwise-precision pairwise-recall pairwise-f1 b3-precision b3-recall cluster-recall".split()
+    assert [metric.name for metric in eb.metrics.DEFAULT_METRICS] == wanted
+    different = set(eb.metrics.ALL)
+    assert set(eb.metrics.DEFAULT_METRICS) < different and len(different) == len(eb.metrics.ALL)
 
 
 def test_every_metric_of_the_room_has_a_name_that_functions_take():

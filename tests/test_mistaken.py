@@ -126,10 +126,8 @@ PREDICTION = pd.Series(["a", "a", "b", "b", "c", "c"], ["x1", "x2", "x3", "x4", 
 @pytest.mark.parametrize("labels, message", [
     ({"X1": "e", " x2 ": "e", "zz": "f"},
         "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both"),
-    (
-        {"a": "x1", "b": "x2"},
-        "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred.* in the other order",
-    ),
+    ({"a": "x1", "b": "x2"},
+        "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred.* in the other order"),
     ({"zz": "e", "yy": "e"},
         "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or"),
     ({f"y{i}": "e" for i in range(9)}, "the labels hold more records than the prediction, which has 6"),
@@ -144,11 +142,8 @@ def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
 
 @pytest.mark.parametrize("prediction, labels, message", [
     (["007", "08"], ["7", "8"], "2 of them are there with other leading zeros"),
-    (
-        ["\u00e9", "a\u0301"],
-        ["e\u0301", "\u00e1"],
-        r"2 .* are there in another form of Unicode \(NFC or NFD\)",
-    ),
+    (["\u00e9", "a\u0301"], ["e\u0301", "\u00e1"],
+        r"2 .* are there in another form of Unicode \(NFC or NFD\)"),
     (["7", "8"], ["7.0", "8.0"], r"2 of them are there with or without '\.0' at the end"),
     (["0", "1", "2"], ["p", "q"], "its records are 0, 1, 2, …: are they the index of a table"),
 ])  # fmt: skip
@@ -225,10 +220,10 @@ def test_labels_are_no_draws(entities, records, told):
         eb.design.WeightedRecords(list(entities), [0.1] * len(entities)),
     ):
         if told:
-            said = (
-                "3 entities are drawn as often as they have labelled records, 6 times in all: are these the"
-            )
-            with pytest.raises(eb.DataError, match=rf"{said} labels, .* draws=labels.drawn. .--drawn FILE."):
+            said = "3 entities are drawn as often as they have labelled records, 6 times in all: are these"
+            with pytest.raises(
+                eb.DataError, match=rf"{said} the labels, .* draws=labels.drawn. .--drawn FILE."
+            ):
                 design.expand(units)
         else:
             assert len(design.expand(units).weight)

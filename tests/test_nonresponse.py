@@ -18,9 +18,8 @@ from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.kernel
 P, R = m.pairwise_precision, m.pairwise_recall
-PEOPLE = sim.simulate(
-    sim.Zeta(2.3, 30), sim.Chain([sim.Splits(0.3), sim.Merges(0.05)]), 4000, np.random.default_rng(1)
-)
+ERRORS = sim.Chain([sim.Splits(0.3), sim.Merges(0.05)])
+PEOPLE = sim.simulate(sim.Zeta(2.3, 30), ERRORS, 4000, np.random.default_rng(1))
 CENSUS, SIZE = PEOPLE.units, PEOPLE.pred.map(PEOPLE.pred.value_counts()).to_numpy()
 UNIT = CENSUS.ids.get_indexer(PEOPLE.true)
 METRICS = [P, R, m.b3_recall]
@@ -171,8 +170,7 @@ def test_no_odds_lead_outside_of_those_of_0_and_infinity(repeats):
     at = {}
     for odds in (0, 0.3, 1, 3, 20, np.inf):
         at[odds] = eb.engine.taylor(at_odds(adjusted, odds), METRICS).apply(METRICS, 1).mean
-    values = np.stack(list(at.values()))
-    assert (np.diff(values, axis=0) < 0).all()
+    assert (np.diff(np.stack(list(at.values())), axis=0) < 0).all()
 
 
 def test_odds_are_those_of_donors_on_average():
@@ -206,9 +204,8 @@ def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form_of_odds():
 
 def test_a_class_without_an_error_has_the_worst_case_of_the_next_one():
     """Classes 1, 2, 3, of which the errors of 3 are nearest to 2, and those of part b are not of part a."""
-    units = eb.measure(
-        {i: i // 2 for i in range(40)}, {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 6: "d", 7: "d"}
-    )
+    labels = {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 6: "d", 7: "d"}
+    units = eb.measure({i: i // 2 for i in range(40)}, labels)
     draws, resolved = list("abcd"), [True, True, True, True, False, False]
     each = eb.UniformRecords(draws, repeats=True)
     even = 40 / 6 / np.array([2, 2, 1, 2])
@@ -293,11 +290,10 @@ def test_cases_of_a_ratio_are_those_of_rows_by_hand():
     found = ClosedForm()(adjusted, [R])
     cases = with_cases(found, adjusted, [R]).cases
     for ratio, case in enumerate((cases.wrong[0], cases.right[0])):
+        means = [whole[unit[resolved & (code == g)]].mean() for g in code]
         rows = [
             (part[u], whole[u]) if known else (ratio * of, of)
-            for u, known, of in zip(
-                unit, resolved, [whole[unit[resolved & (code == g)]].mean() for g in code], strict=True
-            )
+            for u, known, of in zip(unit, resolved, means, strict=True)
         ]
         top, bottom = np.sum(rows, axis=0)
         bias = found.uncut[0] - fit_sample(adjusted, [R]).plain.mean[0]
@@ -417,16 +413,14 @@ def test_one_undecided_draw_of_a_flawless_matcher_leaves_no_metric_open():
     labels = {i: i // 2 for i in range(4000) if i // 2 in draws}
     design = eb.design.Responding(eb.UniformRecords(draws), np.arange(401) != 7)
     sample = eb.Sample(eb.measure(prediction, labels), design)
-    answer = check(sample, dict.fromkeys([P, R, m.b3_recall], 0.97))
-    assert answer.verdict.value == "holds"
+    assert check(sample, dict.fromkeys([P, R, m.b3_recall], 0.97)).verdict.value == "holds"
     least = eb.estimate(sample, metrics=[P]).table()
     assert 0.98 < least["worst"].iloc[0] < least["lower"].iloc[0] - 1 / 401
 
 
 def test_a_check_holds_or_fails_only_if_it_does_so_in_both_cases():
     _, _, _, adjusted = sampled(np.random.default_rng(8), n=600)
-    found = with_cases(ClosedForm()(adjusted, [P, R]), adjusted, [P, R]).table(1 - 0.05 / 2)
-    row = found.loc[R.name]
+    row = with_cases(ClosedForm()(adjusted, [P, R]), adjusted, [P, R]).table(1 - 0.05 / 2).loc[R.name]
     assert row.worst < row.lower < row.upper < row.best
     for least, wanted in (
         (row.worst - 0.002, "open"),  # it would hold, but for the fault of so many undecided draws

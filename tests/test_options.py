@@ -73,18 +73,10 @@ def test_every_policy_for_missing_records_is_listed():
 
 
 def test_no_two_commands_declare_the_same_option():
-    declared = Counter(
-        name for run in COMMANDS.values() for name in inspect.signature(run.__wrapped__).parameters
-    )
-    assert {name for name, times in declared.items() if times > 1} == {
-        "inputs",
-        "asked",
-        "by_engine",
-        "domains",
-        "errors",
-        "picture",
-        "printing",
-    }
+    signatures = [inspect.signature(run.__wrapped__) for run in COMMANDS.values()]
+    declared = Counter(name for signature in signatures for name in signature.parameters)
+    shared = {"inputs", "asked", "by_engine", "domains", "errors", "picture", "printing"}
+    assert {name for name, times in declared.items() if times > 1} == shared
 
 
 def test_required_options_come_first():
@@ -116,12 +108,8 @@ RUNS = {command.name: command.callback for command in app.registered_commands}
 WRITTEN = {"output", "picture", "problems"}
 """Options that name what a command writes. All others name what it reads."""
 FILES = {
-    "prediction": "p.csv",
-    "edges": "p.csv",
-    "answers": "l.parquet",
-    "labels": "l.parquet",
-    "folder": "f",
-}
+    "prediction": "p.csv", "edges": "p.csv", "answers": "l.parquet", "labels": "l.parquet", "folder": "f",
+}  # fmt: skip
 """A file or folder for each argument."""
 
 
@@ -199,16 +187,9 @@ OTHER_CALLS = {
 }
 """Calls in which an option matters that matters nowhere else."""
 VALUES = {
-    "alone": "NULL",
-    "records": "drawn.csv",
-    "min-precision": 0.7,
-    "format": "json",
-    "output": "new.csv",
-    "picture": "new.svg",
-    "problems": "new.csv",
-    "n": 6,
-    "seed": 2,
-}
+    "alone": "NULL", "records": "drawn.csv", "min-precision": 0.7, "format": "json", "output": "new.csv",
+    "picture": "new.svg", "problems": "new.csv", "n": 6, "seed": 2,
+}  # fmt: skip
 
 
 def value_of(one):
@@ -261,9 +242,8 @@ def make_files():
         prediction[1:].to_csv("fewer.csv", index=False)
         labels[:2].assign(record=["r0", "r1"], entity="x").to_csv("single.csv", index=False)
         prediction.rename(columns={"cluster": "old"}).assign(new="one").to_csv("both.csv", index=False)
-        prediction.assign(cluster=clusters.where(prediction.index > 1, "NULL")).to_csv(
-            "none.csv", index=False
-        )
+        unknown = prediction.assign(cluster=clusters.where(prediction.index > 1, "NULL"))
+        unknown.to_csv("none.csv", index=False)
         ends = prediction["record"].to_numpy()
         edges = pd.DataFrame({"l": ends[:-1], "r": ends[1:], "score": np.arange(len(ends) - 1) % 7.0})
         edges.to_csv("edges.csv", index=False)

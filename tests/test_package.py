@@ -32,9 +32,8 @@ def built(tmp_path_factory):
 
 def build(kind, source, out):
     code = f"from setuptools import build_meta; build_meta.build_{kind}({str(out)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, encoding="utf-8"
-    )
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, cwd=source, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
@@ -98,22 +97,16 @@ def test_the_wheel_works_without_any_extra(built, tmp_path):
         archive.extractall(tmp_path / "wheel")
     names = f"OPTIONAL = {OPTIONAL!r}\nCOMMANDS = {COMMANDS!r}\n"
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n"
-    done = subprocess.run(
-        [sys.executable, "-c", start + names + WALK],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
+    call = [sys.executable, "-c", start + names + WALK]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
 def test_the_citation_has_the_version_and_date_of_the_changelog():
     """`pyproject.toml` has the version, which the package asks of its metadata."""
     title = f"## {PROJECT['version']} - "
-    (date,) = re.findall(
-        rf"^{re.escape(title)}(\d{{4}}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
-    )
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    (date,) = re.findall(rf"^{re.escape(title)}(\d{{4}}-\d\d-\d\d)$", changelog, re.M)
     citation = (ROOT / "CITATION.cff").read_text("utf-8").splitlines()
     assert {f"version: {PROJECT['version']}", f"date-released: {date}"} <= {*citation}
 

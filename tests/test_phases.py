@@ -163,9 +163,8 @@ def test_effects_on_the_difference_of_both_phases_are_its_derivatives():
     effects = (Effects(one, -one) for one in (0 * part, part, every))
     _, of_part, of_all = pair_draws(careful, 7).spread(*effects)
     order = np.append(careful, [0, 2, 3, 5])
-    np.testing.assert_allclose(
-        (of_part.residual - of_all.residual)[:, 0], np.array(expected)[order], atol=1e-9
-    )
+    found = (of_part.residual - of_all.residual)[:, 0]
+    np.testing.assert_allclose(found, np.array(expected)[order], atol=1e-9)
     np.testing.assert_allclose((of_part.change - of_all.change)[:, 0], -np.array(expected)[order], atol=1e-9)
 
 
@@ -220,13 +219,9 @@ def coverage(records, n, draws, repetitions, cheap, seed):
             labels = TRUTH[TRUTH.isin(drawn[:n])]
             sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters(draws=list(drawn[:n])))
             answers = cheap[~TRUTH.duplicated()].set_axis(units)[drawn].tolist()
-            every = eb.Sample(
-                eb.measure(PREDICTION, cheap[cheap.isin(answers)]), eb.UniformClusters(draws=answers)
-            )
-        both = [
-            engine.Taylor()(sample, metrics).interval(),
-            two_phases.TwoPhase(every)(sample, metrics).interval(),
-        ]
+            measured = eb.measure(PREDICTION, cheap[cheap.isin(answers)])
+            every = eb.Sample(measured, eb.UniformClusters(draws=answers))
+        both = [of(sample, metrics).interval() for of in (engine.Taylor(), two_phases.TwoPhase(every))]
         held += [(x[:, 0] <= truth) & (truth <= x[:, 1]) for x in both]
         width.append(np.diff(both[1])[:, 0] / np.diff(both[0])[:, 0])
     return held[1] / repetitions, np.mean(width, axis=0), held[0] / repetitions
@@ -352,9 +347,8 @@ def test_draws_in_another_order_are_refused():
     ):
         eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
     position = np.arange(600)[::-1][:150]
-    found = eb.two_phase(
-        PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design, careful=position
-    )
+    given = {"cheap": cheap, "cheap_design": cheap_design, "careful": position}
+    found = eb.two_phase(PREDICTION, labels, design, PR, **given)
     np.testing.assert_allclose(found.mean, two_phases.TwoPhase(as_drawn(CHEAP, RECORDS))(SAMPLE, PR).mean)
 
 

@@ -21,12 +21,8 @@ from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
-PEOPLE = sim.simulate(
-    NegativeBinomial(4.0, 2.0),
-    sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
-    6000,
-    np.random.default_rng(1),
-)
+ERRORS = sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)])
+PEOPLE = sim.simulate(NegativeBinomial(4.0, 2.0), ERRORS, 6000, np.random.default_rng(1))
 K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
@@ -296,8 +292,7 @@ def test_a_pilot_whose_entities_are_all_alike_has_no_bounds():
     labels = {i: i // 4 for i in range(80)}
     half = {i: (i // 4, i % 4 == 3) for i in range(80)}
     pilot = eb.Sample(eb.measure({i: hash(c) for i, c in half.items()}, labels), eb.UniformRecords())
-    found = forecast(pilot, [m.pairwise_recall], DESIGNS).table(0.02)
-    assert found["n"].eq(2).all()
+    assert forecast(pilot, [m.pairwise_recall], DESIGNS).table(0.02)["n"].eq(2).all()
 
 
 def test_a_population_of_one_entity():

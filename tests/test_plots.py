@@ -138,8 +138,7 @@ def test_legends_of_long_names_leave_room_for_axes():
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
     names = [f"predictions.csv@{x:.2f}" for x in (0.99, 0.9, 0.5)]
     predictions = dict(zip(names, (PRED, TRUE, PRED), strict=True))
-    found = eb.compare(predictions, labels, eb.UniformClusters(), CHOSEN)
-    figure = found.plot().figure
+    figure = eb.compare(predictions, labels, eb.UniformClusters(), CHOSEN).plot().figure
     FigureCanvasAgg(figure).draw()
     left, right = figure.axes
     assert [half.get_legend()._ncols for half in (left, right)] == [2, 2]

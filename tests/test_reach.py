@@ -114,11 +114,8 @@ def test_draws_of_every_design_allow_for_it(design):
 @pytest.mark.parametrize("design", [eb.UniformClusters(), eb.UniformRecords()], ids=["entities", "records"])
 def test_recall_of_entities_allows_for_it_above_a_tenth(pairs, design):
     """Ten links of 10 + pairs are in a cluster of five records, of 2 pairs + 5, that no draw touches."""
-    metrics, links, records = (
-        [P, m.pairwise_recall, m.b3_recall, m.b3_precision],
-        10 / (10 + pairs),
-        5 / (2 * pairs + 5),
-    )
+    metrics = [P, m.pairwise_recall, m.b3_recall, m.b3_precision]
+    links, records = 10 / (10 + pairs), 5 / (2 * pairs + 5)
     fit = eb.engine.taylor(of_giant(pairs, design), metrics).apply(metrics)
     unknown = links > 0.1 and isinstance(design, eb.UniformClusters)
     wanted = [links, links * unknown, records * unknown, 0]
@@ -138,9 +135,8 @@ def test_differences_of_recall_allow_for_true_links_out_of_reach_where_clusters_
     pairs, halves, whole = 30, 2 * links([30]), links([60])
     metrics = [m.pairwise_recall, m.b3_recall]
     for first, second, there in ((old, new, 1), (new, old, 0)):
-        compared = eb.compare(
-            {"a": first, "b": second}, truth[truth.isin(range(0, 40, 2))], eb.UniformClusters(), metrics
-        )
+        labels = truth[truth.isin(range(0, 40, 2))]
+        compared = eb.compare({"a": first, "b": second}, labels, eb.UniformClusters(), metrics)
         found = compared.subtract("a", "b")
         share = whole / (pairs + whole), 60 / 140
         np.testing.assert_allclose(found.unseen.unreached_share, share)
@@ -161,9 +157,8 @@ def test_differences_of_recall_allow_for_true_links_out_of_reach_where_clusters_
         assert (low <= true + 1e-9).all() and (true <= high + 1e-9).all()
     # both have the same giant: it only brings a difference of the others nearer to 0
     less = old.mask(truth % 8 == 0, truth)
-    compared = eb.compare(
-        {"a": old, "b": less}, truth[truth.isin(range(0, 40, 2))], eb.UniformClusters(), metrics
-    )
+    labels = truth[truth.isin(range(0, 40, 2))]
+    compared = eb.compare({"a": old, "b": less}, labels, eb.UniformClusters(), metrics)
     found = compared.subtract("a", "b")
     assert (found.moves.parts[:, :, 0] == 0).all() and (found.moves.parts[:, 0, 1] > 0).all()
 
@@ -174,9 +169,8 @@ def test_intervals_of_other_kinds_are_what_their_sources_say():
     (estimate,), (error,) = fit.mean, fit.sd
     wald = np.clip(estimate + 1.959963984540054 * error * np.array([-1, 1]), 0, 1)
     np.testing.assert_allclose(fit.interval(0.95, eb.intervals.WALD)[0], wald)
-    np.testing.assert_array_equal(
-        fit.interval(0.95, eb.intervals.Symmetric()), plain(sample, P, 0.95, eb.intervals.Symmetric())
-    )
+    kind = eb.intervals.Symmetric()
+    np.testing.assert_array_equal(fit.interval(0.95, kind), plain(sample, P, 0.95, kind))
 
 
 def test_the_share_stays_with_its_metric():
@@ -313,9 +307,8 @@ def test_a_metric_fails_whatever_is_out_of_reach():
 def test_exact_intervals_need_no_guard():
     prediction, labels = giant(60, wrong=0)
     drawn = list(eb.measure(prediction, labels).ids)
-    sample = eb.Sample(
-        eb.measure(prediction, labels), eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn)
-    )
+    design = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn)
+    sample = eb.Sample(eb.measure(prediction, labels), design)
     found = check(sample, {P: 0.5})
     np.testing.assert_allclose(found.interval[0], betting(np.ones(20), anytime=True))
     assert found.verdicts == (Verdict.HOLDS,) and found.reasons == ("",)

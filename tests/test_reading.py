@@ -142,11 +142,8 @@ def test_readings(text, named, clusters):
     # pairs of Zingg that somebody labelled, a distance, and a second column of clusters
     ("z_cluster,z_zid,z_isMatch 1,a,1 1,b,1 2,c,0 2,d,0", {},
         "2 of 4 rows say no in 'z_isMatch': are they in their clusters. If they are: table"),
-    (
-        "id_l,id_r,edit_dist a,b,.1 b,c,.9",
-        {"threshold": 0.2},
-        "'edit_dist' is a distance by its name, and scores are larger for likelier links; take its negative",
-    ),
+    ("id_l,id_r,edit_dist a,b,.1 b,c,.9", {"threshold": 0.2},
+        "'edit_dist' is a distance by its name, and scores are larger for likelier links; take its negative"),
     ("id,cluster,match_group a,1,p b,1,q c,2,q", {},
         "read in two ways, which give 3 records in 2 clusters .* id, cluster.* id, match_group"),
 ])  # fmt: skip
@@ -166,9 +163,8 @@ def test_the_order_of_columns_and_rows_says_nothing(order):
 def test_clusters_numbered_without_a_gap_are_no_records():
     """Records and clusters that are numbered by first appearance lead from record to record, by no meaning."""
     for clusters, asked in ((9, True), (10, False), (19, False)):
-        rows = pd.DataFrame(
-            {"rec": range(1, 2 * clusters + 1), "cl": [i // 2 + 1 for i in range(2 * clusters)]}
-        )
+        of = [i // 2 + 1 for i in range(2 * clusters)]
+        rows = pd.DataFrame({"rec": range(1, 2 * clusters + 1), "cl": of})
         if asked:
             with pytest.raises(DataError, match="can be read in two ways"):
                 read_prediction(rows)
@@ -188,9 +184,8 @@ def test_a_few_repeats_are_asked_about():
 
 def test_a_list_tells_which_columns_have_records():
     ids = [f"r{i}" for i in range(20)]
-    rows = pd.DataFrame(
-        {"key": ids, "place": [f"p{i}" for i in range(20)], "cluster": [i // 2 for i in range(20)]}
-    )
+    places, clusters = [f"p{i}" for i in range(20)], [i // 2 for i in range(20)]
+    rows = pd.DataFrame({"key": ids, "place": places, "cluster": clusters})
     for known, column in ((ids[:12], "key"), ([f"p{i}" for i in range(12)], "place")):
         assert read_prediction(rows, near=Near({None: pd.Index(known)})).ids == (column,)
 
@@ -246,10 +241,8 @@ def test_attributes_are_not_joined_by_the_number_of_the_row():
     ):
         find_record(rows, near, "attributes")
     assert find_record(rows, Near({"customer": pd.RangeIndex(6)}), "attributes") == "customer"
-    assert (
-        find_record(rows.assign(customer=[13, 15, 11, 10, 12, 14]), Near({"id": pd.Index([10, 12])}), "")
-        == "customer"
-    )
+    rows = rows.assign(customer=[13, 15, 11, 10, 12, 14])
+    assert find_record(rows, Near({"id": pd.Index([10, 12])}), "") == "customer"
     sources = pd.DataFrame({"country": list("aab"), "nr": ["1", "2", "1"], "source": list("ppq")})
     assert find_record(sources, Near({"id": pd.Index([f"p{JOIN}1", f"q{JOIN}1"])}), "") == "nr"
 

@@ -115,8 +115,7 @@ def test_the_folder_may_be_named_from_elsewhere_and_move_with_its_prediction(fol
 
 
 def test_a_changed_prediction_is_noticed(folder):
-    table = pd.read_csv("own.csv")
-    table.assign(found=[i // 6 for i in range(240)]).to_csv("own.csv", index=False)
+    pd.read_csv("own.csv").assign(found=[i // 6 for i in range(240)]).to_csv("own.csv", index=False)
     said = run("estimate", "to-label").stderr
     assert "note: own.csv is not the prediction that was drawn from: " in said
 

@@ -28,13 +28,10 @@ from erbayes.report import sections as module
 pytestmark = pytest.mark.lowest
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
 HOSTILE = [
-    "<script>document.title='x'</script>",
-    "<img src=x onerror=\"document.title='x'\">",
-    "\"><svg onload=document.title='x'>",
-    "'-->]]></style></pre><script>document.title='x'</script>",
-    "&lt;script&gt;document.title='x'&lt;/script&gt;",
-    "$\\frac{$ 名\u202e\x00\x1b",
-]
+    "<script>document.title='x'</script>", "<img src=x onerror=\"document.title='x'\">",
+    "\"><svg onload=document.title='x'>", "'-->]]></style></pre><script>document.title='x'</script>",
+    "&lt;script&gt;document.title='x'&lt;/script&gt;", "$\\frac{$ 名\u202e\x00\x1b",
+]  # fmt: skip
 CHROMIUM = shutil.which("chromium")
 PRED, TRUE = population(4)
 CHOSEN_ENTITIES = sorted(TRUE.unique())[:8]
@@ -184,9 +181,8 @@ def test_a_table_that_is_wider_than_a_phone_scrolls_and_not_the_page(tmp_path):
 
 def test_what_it_says():
     drawn = sample([])
-    page = report(
-        drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv", "call": "erbayes report ..."}
-    )
+    about = {"prediction": "clusters.csv", "call": "erbayes report ..."}
+    page = report(drawn, CHOSEN, level=0.9, about=about)
     found = Taylor()(drawn, CHOSEN)
     for x in digits.shown(found.table(0.9)).itertuples():
         assert f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" in page
@@ -269,9 +265,8 @@ def test_nothing_is_quoted_while_a_fault_stands():
 def test_an_alarm_about_another_metric_leaves_the_sentences():
     """Precision is certain by the sample, which has no wrong link; recall is not."""
     labels = {i: i // 4 for i in range(80)}
-    prediction = {i: f"half {i // 2}" if i % 8 < 4 else f"whole {i // 4}" for i in range(400)} | {
-        400: "alone"
-    }
+    prediction = {i: f"half {i // 2}" if i % 8 < 4 else f"whole {i // 4}" for i in range(400)}
+    prediction[400] = "alone"
     drawn = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
     (alarm,) = eb.alarms(drawn, eb.metrics.DEFAULT_METRICS)
     assert "pairwise-precision" in alarm
@@ -363,14 +358,12 @@ def test_only_faults_forbid_quoting(grade, blocked):
 def test_faults_are_counted_and_listed_first():
     labels = {i: i // 2 for i in range(90)}
     more = {i: i // 2 for i in range(80)} | {i: i // 2 for i in range(200, 210)}
-    units = eb.measure(more, labels, missing=eb.Missing.OMIT)
-    drawn = eb.Sample(units, eb.UniformRecords())
+    drawn = eb.Sample(eb.measure(more, labels, missing=eb.Missing.OMIT), eb.UniformRecords())
     said = [a.grade.value for a in eb.alarms(drawn, [m.b3_recall])]
     assert said.count("fault") > 1 and "note" in said
     page, faults = report(drawn, [m.b3_recall]), said.count("fault")
-    assert headline(page) == [
-        f"Do not quote a number of this page yet: {faults} faults must be mended first."
-    ]
+    (said,) = headline(page)
+    assert said == f"Do not quote a number of this page yet: {faults} faults must be mended first."
     shown = re.findall("<li><b>([a-z]+)</b>", page)
     assert shown == sorted(shown, key=["fault", "caution", "note"].index)
 
@@ -393,9 +386,8 @@ def test_what_a_sample_does_not_give_is_said():
     prediction = {i: i for i in range(40)} | {100: 3, 101: 3, 102: 9, 103: 12, 104: 12}
     drawn = eb.Sample(eb.measure(prediction, {i: -i - 1 for i in range(30)}), eb.UniformClusters())
     metrics = [m.pairwise_recall, m.b3_precision]
-    assert headline(report(drawn, metrics)) == [
-        "There is no estimate of pairwise-recall: its denominator is 0 in this sample."
-    ]
+    said = "There is no estimate of pairwise-recall: its denominator is 0 in this sample."
+    assert headline(report(drawn, metrics)) == [said]
 
 
 def test_rounding_is_no_influence():
@@ -471,14 +463,11 @@ def test_parameters_of_a_design_that_are_long_are_counted():
     assert "KnownWeights(weights=8 values, population=17)" in report(eb.Sample(units, design), CHOSEN)
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: report(sample([]), []), "no metric is asked for"),
-        (lambda: report(sample([]), CHOSEN, level=2), "level must lie"),
-        (lambda: report(sample([]), [m.purity]), "whole predicted clusters"),
-    ],
-)
+@pytest.mark.parametrize("make, message", [
+    (lambda: report(sample([]), []), "no metric is asked for"),
+    (lambda: report(sample([]), CHOSEN, level=2), "level must lie"),
+    (lambda: report(sample([]), [m.purity]), "whole predicted clusters"),
+])  # fmt: skip
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()
@@ -567,8 +556,7 @@ def test_a_census_is_said_to_be_one():
 
 
 def test_other_engines_are_folded_below():
-    page = report(sample([]), CHOSEN)
-    before, folded = page.split("<details>")
+    before, folded = report(sample([]), CHOSEN).split("<details>")
     assert "<th>closed form</th></tr>" in before and "jackknife</th>" not in before
     assert "<th>closed form</th><th>jackknife</th><th>bootstrap</th></tr>" in folded.split("</details>")[0]
     assert "<details>" not in report(sample([]), CHOSEN, engines={"one": Taylor()})
@@ -586,10 +574,8 @@ SIZED = pd.Series(np.repeat(np.arange(200), 1 + np.arange(200) % 4))
 
 def own_numbers(entities, **given):
     """Numbers of a user's own, some with hostile names and domains."""
-    prediction, labels = (
-        SIZED.where(SIZED.index % 5 > 0, (1000 + SIZED.index).to_numpy()),
-        SIZED[SIZED < entities],
-    )
+    prediction = SIZED.where(SIZED.index % 5 > 0, (1000 + SIZED.index).to_numpy())
+    labels = SIZED[SIZED < entities]
     statistic = Statistic((HOSTILE[0],), lambda rows, w: (w.sum(), np.ones(len(w))))
     return eb.impact(prediction, labels, eb.UniformClusters(), ["mean(size)", statistic], **given)
 

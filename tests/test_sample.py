@@ -59,10 +59,8 @@ def test_every_kind_of_sample_shows_itself():
     predicted = eb.measure_predicted(PREDICTION, TRUTH | {4: "y"}, ["a"])
     assert shown(eb.Sample(predicted, eb.UniformClusters()))["labelled units"] == "1 predicted clusters"
     weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
-    assert (
-        "weights=2 values"
-        in shown(eb.Sample(eb.measure(PREDICTION, TRUTH), eb.KnownWeights(weights)))["design"]
-    )
+    weighted = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.KnownWeights(weights))
+    assert "weights=2 values" in shown(weighted)["design"]
 
     class Own:
         def expand(self, units):
@@ -84,6 +82,5 @@ def test_draws_of_units_that_the_prediction_lacks_leave_the_sample_with_them(blo
     with pytest.raises(eb.DataError, match="1 draws name units without labels: 'w'"):
         eb.Sample(units, eb.UniformRecords([x, z, "w"]))
     whole = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels, blocks=blocks)
-    assert not len(whole.omitted) and not any(
-        "left out" in fact for fact in eb.Sample(whole, eb.UniformClusters()).facts()
-    )
+    facts = eb.Sample(whole, eb.UniformClusters()).facts()
+    assert not len(whole.omitted) and not any("left out" in fact for fact in facts)

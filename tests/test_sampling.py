@@ -70,9 +70,8 @@ def on_a_line(chance, n, seed):
     """Records laid end to end in the order of their keys, each as long as its chance."""
     ordered = in_key_order(PRED, seed)
     ends = np.cumsum([chance[r] for r in ordered])
-    return [
-        ordered[int(np.searchsorted(ends, p, side="right"))] for p in np.random.default_rng(seed).random(n)
-    ]
+    at = np.searchsorted(ends, np.random.default_rng(seed).random(n), side="right")
+    return [ordered[i] for i in at]
 
 
 def by_size(chance, n, seed):
@@ -107,8 +106,7 @@ class InOrderOfSize:
     """A plan of one's own, which forgets that the order of its draws must be random."""
 
     def draw(self, source, n, seed):
-        table = sa.Records().draw(source, n, seed)
-        return table.sort_values(["size", "record"])
+        return sa.Records().draw(source, n, seed).sort_values(["size", "record"])
 
     def design(self, drawn):
         return eb.UniformRecords(drawn.units)

@@ -602,9 +602,8 @@ def releases(folder, gaps=False):
     with duckdb.connect(folder / "x.duckdb") as connection:
         connection.register("b", both)
         for name in ("old", "new"):
-            connection.execute(
-                f"CREATE TABLE {name} AS SELECT record, {name} FROM b WHERE {name} IS NOT NULL"
-            )
+            kept = f"SELECT record, {name} FROM b WHERE {name} IS NOT NULL"
+            connection.execute(f"CREATE TABLE {name} AS {kept}")
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(folder / "l.csv", index=False)
     return prediction, other, labels, blocks
 

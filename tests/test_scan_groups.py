@@ -84,8 +84,7 @@ def test_every_source_groups_as_memory_does(source, kind, tmp_path):
     groups = variable(prediction)
     opened = SOURCES[source](with_groups(prediction, groups), tmp_path)
     found = scan(opened, labels, NAMES, missing=eb.Missing.OMIT, groups="country")
-    wanted = eb.measure(prediction, labels, missing=eb.Missing.OMIT)
-    same(found, wanted, groups, prediction)
+    same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT), groups, prediction)
 
 
 def test_a_csv_file_and_a_second_table(tmp_path):
@@ -107,11 +106,8 @@ def test_a_csv_file_and_a_second_table(tmp_path):
     for one, other in pairs:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12, check_dtype=False)
     files = [tmp_path / "a.csv", tmp_path / "a.parquet", eb.large.DatabaseTable(tmp_path / "x.duckdb", "a")]
-    frames = [
-        attributes,
-        attributes.astype("category"),
-        pa.Table.from_pandas(attributes, preserve_index=False),
-    ]
+    arrow = pa.Table.from_pandas(attributes, preserve_index=False)
+    frames = [attributes, attributes.astype("category"), arrow]
     for table in (*files, *frames, pa.dataset.dataset(tmp_path / "a.parquet")):
         found = scan(tmp_path / "p.csv", labels, groups=GroupSource(table, "country"))
         same(found, wanted, groups, prediction)
@@ -172,8 +168,7 @@ def test_predictions_on_the_records_that_they_share(kind, tmp_path):
     ):
         units = scan(sources, labels, **options)
         for name, one in units.items():
-            wanted = eb.measure(shared[name], labels, missing=eb.Missing.OMIT)
-            same(one, wanted, groups, shared[name])
+            same(one, eb.measure(shared[name], labels, missing=eb.Missing.OMIT), groups, shared[name])
         comparison = eb.compare(units, labels, eb.UniformClusters(), DEFAULT_METRICS)
         found = compare_by_domain(comparison, "country", DEFAULT_METRICS, fewest=0).table()
         memory = eb.compare(shared, held, eb.UniformClusters(), DEFAULT_METRICS)

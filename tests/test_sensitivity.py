@@ -24,9 +24,8 @@ P, R = m.pairwise_precision, m.pairwise_recall
 PR = [P, R]
 SHEET = sheet()
 OLD = SHEET.prediction
-NEW = OLD.where(
-    np.random.default_rng(1).random(len(OLD)) < 0.9, SHEET.truth.reindex(OLD.index).astype(str) + "t"
-)
+RIGHT = SHEET.truth.reindex(OLD.index).astype(str) + "t"
+NEW = OLD.where(np.random.default_rng(1).random(len(OLD)) < 0.9, RIGHT)
 DESIGN = eb.UniformRecords(SHEET.drawn)
 SOME = Annotator(Beta(2, 38), Beta(3, 17), Beta(2, 18), Gamma(2, 100))
 
@@ -80,9 +79,8 @@ def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
     assert "miss " in found.sentence() and "judgement" in found.sentence()
     none = with_errors(answer, SHEET.labels, DESIGN, shown, Annotator(), imputations=2, rng=1)
     np.testing.assert_allclose(intervals(none.both), intervals(none.random), atol=1e-9)
-    lengths = [
-        np.ptp(intervals(part), axis=1).mean() for part in (found.systematic, found.random, found.both)
-    ]
+    parts = found.systematic, found.random, found.both
+    lengths = [np.ptp(intervals(part), axis=1).mean() for part in parts]
     assert lengths[0] > 0 and lengths[2] > lengths[1]
     assert "strike out nothing, miss nothing, keep nothing foreign and add nothing" in none.sentence()
 
@@ -101,19 +99,15 @@ def test_a_design_with_every_kind_of_draws_is_answered():
     ids = list(range(40))
     unresolved = [True] * 35 + [False] * 5
     designs = [
-        eb.UniformRecords(),
-        eb.UniformRecords(ids + ids[:5]),
-        eb.UniformClusters(population=100),
-        eb.DistinctEntities(45),
-        eb.KnownWeights(pd.Series(np.linspace(1, 2, 40), ids)),
+        eb.UniformRecords(), eb.UniformRecords(ids + ids[:5]), eb.UniformClusters(population=100),
+        eb.DistinctEntities(45), eb.KnownWeights(pd.Series(np.linspace(1, 2, 40), ids)),
         eb.Stratified({i: i % 2 for i in ids}, {0: 50, 1: 50}),
         eb.design.Responding(eb.UniformRecords(ids[:35]), unresolved),
-    ]
+    ]  # fmt: skip
     for design in designs:
         decided = 35 if isinstance(design, eb.design.Responding) else 40
-        ask = partial(
-            with_errors, taylor(prediction), {i: e for i, e in truth.items() if e < decided}, design
-        )
+        labels = {i: e for i, e in truth.items() if e < decided}
+        ask = partial(with_errors, taylor(prediction), labels, design)
         found = ask(prediction, Annotator(0.05, 0.2, 0.1, 0.05), imputations=10, rng=1)
         none = ask(prediction, Annotator(), imputations=2, rng=1)
         np.testing.assert_allclose(none.both.interval(), none.random.interval(), atol=1e-9)
@@ -249,8 +243,7 @@ def test_nothing_is_certain_where_labels_may_be_wrong():
     design, errors = eb.UniformRecords(), Annotator(missed=0.4, kept=0.2)
 
     def check(labels, design):
-        sample = eb.Sample(eb.measure(pairs, labels), design)
-        return eb.labels.check(sample, {P: 0.9, R: 0.6})
+        return eb.labels.check(eb.Sample(eb.measure(pairs, labels), design), {P: 0.9, R: 0.6})
 
     for answer in (taylor(pairs), partial(eb.estimate, pairs, metrics=PR, engine="bootstrap", rng=1)):
         found = with_errors(answer, labels, design, pairs, errors, imputations=8, rng=1)
@@ -273,9 +266,8 @@ def test_an_end_of_a_difference_is_certain_where_imputations_agree():
     _, answer = ANSWERS["subtract"]
     plain = answer(SHEET.labels, DESIGN)
     ends = np.array([[-0.1, 0.2], [-0.3, 0.4]])
-    fits = [
-        replace(plain, unseen=replace(plain.unseen, certain=end)) for end in (ends, ends * [[1], [2]], ends)
-    ]
+    certain = ends, ends * [[1], [2]], ends
+    fits = [replace(plain, unseen=replace(plain.unseen, certain=end)) for end in certain]
     assert pool(fits, plain)[1].unseen.certain.tolist() == [[-0.1, 0.2], [-np.inf, np.inf]]
 
 
@@ -465,13 +457,11 @@ def test_intervals_cover_where_records_are_struck_out(rates):
             design = eb.UniformRecords(start.index.to_numpy())
             start = start[~start.index.duplicated()]
             drawn = annotator.draw(1, source).iloc[0].drop("unsure").to_dict()
-            seen = pd.Series(
-                err(true[true.isin(start.index)].to_dict(), of, start.to_dict(), source, **drawn)
-            )
+            labelled = true[true.isin(start.index)].to_dict()
+            seen = pd.Series(err(labelled, of, start.to_dict(), source, **drawn))
             answer = taylor(prediction, ["pairwise-precision", "cluster-recall"])
-            found = with_errors(
-                answer, seen, design, prediction, annotator, starts=start.to_numpy(), imputations=10, rng=seed
-            )
+            given = {"starts": start.to_numpy(), "imputations": 10, "rng": seed}
+            found = with_errors(answer, seen, design, prediction, annotator, **given)
             ends = np.array([part.interval() for part in (found.random, found.both)])
             covered.append((ends[..., 0] <= truth) & (truth <= ends[..., 1]))
             shorter.append(np.ptp(ends[0], axis=-1) - np.ptp(ends[1], axis=-1) > 0.01)

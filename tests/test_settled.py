@@ -170,8 +170,7 @@ def test_what_is_cut_twice_is_cut_once():
 
 
 def test_certain_ends_allow_for_rounding_and_0_is_exact():
-    ends = np.array([[0.1 + 0.2, 0.3], [0.0, 0.0], [-np.inf, 2000.0]])
-    rounded = round_outward(ends)
+    rounded = round_outward(np.array([[0.1 + 0.2, 0.3], [0.0, 0.0], [-np.inf, 2000.0]]))
     assert rounded[0, 0] < 0.3 < rounded[0, 1] < 0.1 + 0.2 + 1e-14
     np.testing.assert_array_equal(rounded[1], [0, 0])
     np.testing.assert_array_equal(rounded[2, 0], -np.inf)

@@ -46,9 +46,8 @@ def test_complete_stars_give_the_entities_of_uniform_records(seed):
     wanted = eb.measure(prediction, inside.map(dict(zip(truth[stars.draws], stars.draws, strict=True))))
     one, two = (eb.Sample(u, eb.UniformRecords(stars.draws)) for u in (units, wanted))
     metrics = [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
-    np.testing.assert_allclose(
-        *(eb.engine.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12
-    )
+    means = [eb.engine.taylor(s, metrics).apply(metrics).mean for s in (one, two)]
+    np.testing.assert_allclose(*means, rtol=1e-12)
 
 
 GIVEN = {"given-chances": 0.02, "stratified": "a"}

@@ -28,20 +28,15 @@ def loaded(code):
 
 def test_commands_run_as_a_module():
     called = [sys.executable, "-m", "erbayes", "--version"]
-    assert (
-        subprocess.run(called, capture_output=True, text=True, encoding="utf-8").stdout
-        == f"erbayes {eb.__version__}\n"
-    )
+    done = subprocess.run(called, capture_output=True, text=True, encoding="utf-8")
+    assert done.stdout == f"erbayes {eb.__version__}\n"
 
 
 def test_import_loads_nothing_else():
     found = loaded("import erbayes; dir(erbayes), erbayes.__version__, erbayes.DataError")
     assert not found & HEAVY
-    assert {name for name in found if name.startswith("erbayes.")} <= {
-        "erbayes._internal",
-        "erbayes._internal.errors",
-        "erbayes._internal.names",
-    }
+    least = {"erbayes._internal", "erbayes._internal.errors", "erbayes._internal.names"}
+    assert {name for name in found if name.startswith("erbayes.")} <= least
 
 
 def test_estimates_load_neither_statistics_nor_models():

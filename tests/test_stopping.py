@@ -75,14 +75,11 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name, once, anytime",
-    [
-        ("right", (0.78225, 0.99025), (0.77550, 0.99325)),
-        ("shares", (0.39200, 0.60625), (0.37100, 0.62000)),
-        ("late", (0.88550, 0.91500), (0.88600, 0.95725)),
-    ],
-)
+@pytest.mark.parametrize("name, once, anytime", [
+    ("right", (0.78225, 0.99025), (0.77550, 0.99325)),
+    ("shares", (0.39200, 0.60625), (0.37100, 0.62000)),
+    ("late", (0.88550, 0.91500), (0.88600, 0.95725)),
+])  # fmt: skip
 def test_intervals_are_those_of_the_authors(name, once, anytime):
     """confseq 0.0.11 of Waudby-Smith, on a grid of 1/4000, with c = 3/4 and the running intersection."""
     x = EXAMPLES[name]
@@ -119,9 +116,8 @@ def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
 def test_draws_that_no_mean_explains_have_no_interval(pace):
     x = np.r_[np.ones(300), np.zeros(300)]
     grid = np.arange(1, 200) / 200
-    refuted = [
-        max(wealth(x, 1 + 0 * x, p, pace, 0.05), wealth(1 - x, 1 + 0 * x, 1 - p, pace, 0.05)) for p in grid
-    ]
+    ones = np.ones_like(x)
+    refuted = [max(wealth(x, ones, p, pace, 0.05), wealth(1 - x, ones, 1 - p, pace, 0.05)) for p in grid]
     assert min(refuted) >= 40, "one of two gamblers gets rich at every value"
     mixed = np.random.default_rng(1).permutation(x)
     ends = betting(np.stack([x, mixed]), anytime=pace)
@@ -142,32 +138,24 @@ def test_no_interval_leaves_out_the_mean_of_its_draws_or_the_estimate(kind):
     mixed = np.random.default_rng(1).permutation(x)
     low, high = betting(mixed[:, 0], anytime=kind.anytime)
     assert low < 0.75 < high
-    for mean, ends in [
-        (0.75, [low, high]),
-        (low - 0.01, [low - 0.01, high]),
-        (high + 0.01, [low, high + 0.01]),
-    ]:
+    beyond = (low - 0.01, [low - 0.01, high]), (high + 0.01, [low, high + 0.01])
+    for mean, ends in [(0.75, [low, high]), *beyond]:
         found = with_draws(fit(mean, 0.05, 60.0), mixed, np.ones((60, 1)))
         assert_array_equal(found.interval(0.95, kind)[0], ends)
     assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
 
 
-@pytest.mark.parametrize("values, problem", [
-    ([0.5, 1.2], r"values must lie in \[0, 1\]; 1 of 2 do not"),
-    ([0.5, np.nan], r"values must lie in \[0, 1\]; 1 of 2"),
-    ([], "one draw or more"),
-    (["a"], "values"),
+@pytest.mark.parametrize("values, given, problem", [
+    ([0.5, 1.2], {}, r"values must lie in \[0, 1\]; 1 of 2 do not"),
+    ([0.5, np.nan], {}, r"values must lie in \[0, 1\]; 1 of 2"),
+    ([], {}, "one draw or more"),
+    (["a"], {}, "values"),
+    ([0.5], {"shares": [2.0]}, r"shares must lie in \[0, 1\]"),
+    ([0.5], {"level": 1.0}, "level must lie"),
 ])  # fmt: skip
-def test_bets_refuse_other_values(values, problem):
+def test_bets_refuse_other_values_shares_and_levels(values, given, problem):
     with pytest.raises(eb.DataError, match=problem):
-        betting(values)
-
-
-def test_bets_refuse_other_shares_and_levels():
-    with pytest.raises(eb.DataError, match=r"shares must lie in \[0, 1\]"):
-        betting([0.5], shares=[2.0])
-    with pytest.raises(eb.DataError, match="level must lie"):
-        betting([0.5], 1.0)
+        betting(values, **given)
 
 
 # Metrics that are means of bounded numbers
@@ -219,9 +207,8 @@ def test_a_mixture_has_bounded_shares_of_mean_one():
     sizes = PEOPLE.pred.map(PEOPLE.pred.value_counts())
     links = (sizes - 1).groupby(PEOPLE.true).sum() / (sizes - 1).sum()
     chance = 0.4 * PEOPLE.true.value_counts() / len(sizes) + 0.6 * links
-    most = (
-        (sizes - 1) / (sizes - 1).sum() / (0.4 / len(sizes) + 0.6 * (sizes - 1) / (sizes - 1).sum())
-    ).max()
+    of_record = (sizes - 1) / (sizes - 1).sum()
+    most = (of_record / (0.4 / len(sizes) + 0.6 * of_record)).max()
     assert_allclose(shares, (links / chance)[entities] / most, atol=1e-12)
     assert most < 1 / 0.6
     each = eb.Sample(sample.units, replace(sample.design, repeats=True))
@@ -243,14 +230,11 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
         draws_of(eb.Sample(CENSUS, design), metric)
 
 
-@pytest.mark.parametrize(
-    "design, metric",
-    [
-        (eb.UniformRecords(CENSUS.ids), m.b3_recall),
-        (eb.UniformRecords(CENSUS.ids), m.b3_precision),
-        (eb.UniformClusters(draws=CENSUS.ids), m.cluster_recall),
-    ],
-)
+@pytest.mark.parametrize("design, metric", [
+    (eb.UniformRecords(CENSUS.ids), m.b3_recall),
+    (eb.UniformRecords(CENSUS.ids), m.b3_precision),
+    (eb.UniformClusters(draws=CENSUS.ids), m.cluster_recall),
+])  # fmt: skip
 def test_records_and_entities_have_exact_intervals_too(design, metric):
     sample = each_draw(eb.Sample(CENSUS, design))
     found = BoundedMeans()(sample, [metric])
@@ -301,10 +285,8 @@ def test_units_that_are_alike_by_chance_are_no_proof():
     prediction = {i: i // 2 for i in range(60)} | {i: 99 for i in range(60, 90)}
     labels = {i: i // 2 for i in range(40)}
     units = eb.measure(prediction, labels)
-    for design in (
-        eb.UniformRecords(),
-        eb.WeightedRecords(list(range(20)), np.full(20, 2 / 90), absolute=True),
-    ):
+    weighted = eb.WeightedRecords(list(range(20)), np.full(20, 2 / 90), absolute=True)
+    for design in (eb.UniformRecords(), weighted):
         with pytest.raises(eb.NotIdentified, match="over 2 times the mean share"):
             draws_of(eb.Sample(units, design), P)
 
@@ -324,9 +306,8 @@ def robbins(n, alpha, tuned):
 @pytest.mark.parametrize("alpha", [0.3, 0.05, 0.001])
 @pytest.mark.parametrize("n", [10.0, 150.0, 4000.0])
 def test_the_boundary_is_that_of_robbins(alpha, n):
-    assert eb.intervals.Anytime(150).quantile(np.array(n), alpha) == pytest.approx(
-        robbins(n, alpha, 150), rel=1e-6
-    )
+    found = eb.intervals.Anytime(150).quantile(np.array(n), alpha)
+    assert found == pytest.approx(robbins(n, alpha, 150), rel=1e-6)
 
 
 def fit(x, sd, effective, support=m.UNIT):
@@ -343,19 +324,13 @@ def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
         assert outer[0] < inner[0] < inner[1] < outer[1]
 
 
-def test_a_sequence_needs_an_effective_number_of_draws():
+def test_what_a_sequence_needs():
     with pytest.raises(eb.DataError, match="effective number of draws, which these estimates have not"):
         fit(0.5, 0.01, np.inf).interval(0.95, eb.intervals.Anytime())
     assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.intervals.Anytime()), [[0.5, 0.5]])
-
-
-@pytest.mark.parametrize("wrong", [0, -1, np.inf, "many", True])
-def test_the_tuning_of_a_sequence_is_checked(wrong):
-    with pytest.raises(eb.DataError, match="draws of a confidence sequence must be above 0"):
-        eb.intervals.Anytime(wrong)
-
-
-def test_a_sequence_is_made_of_an_interval_in_closed_form():
+    for wrong in (0, -1, np.inf, "many", True):
+        with pytest.raises(eb.DataError, match="draws of a confidence sequence must be above 0"):
+            eb.intervals.Anytime(wrong)
     with pytest.raises(eb.DataError, match="kind is one of the intervals in closed form"):
         eb.intervals.Anytime(kind=eb.intervals.EqualTailed())
 
@@ -372,9 +347,8 @@ def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
 def test_differences_have_sequences_too():
     found = eb.compare({"a": PEOPLE.pred, "b": PEOPLE.true}, PEOPLE.true[:600], eb.UniformClusters(), [R])
     table = found.differences(0.95, eb.intervals.Anytime())
-    assert (table["upper"] > table["lower"]).all() and table["kind"].tolist() == [
-        "gains and losses at any time"
-    ]
+    assert (table["upper"] > table["lower"]).all()
+    assert table["kind"].tolist() == ["gains and losses at any time"]
 
 
 # Checks
@@ -500,8 +474,7 @@ def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
         for n in (20, 60):
             for j, sample in enumerate((of_halves(drawn[:n], False), of_halves(drawn[:n]))):
                 passed[j, i] |= check(sample, {m.cluster_recall: 0.5 + 1e-9}).verdict is Verdict.HOLDS
-        ends = betting(1.0 * (np.sort(drawn) < 2000), anytime=True)
-        assert not ends[0] <= 0.5
+        assert not betting(1.0 * (np.sort(drawn) < 2000), anytime=True)[0] <= 0.5
     assert (passed.sum(axis=1) <= binom.ppf(0.999, 100, 0.025)).all()
 
 
@@ -568,8 +541,7 @@ def test_false_passes_are_rare_at_every_look():
     at = rng.choice(len(CENSUS), p=design.make_round(CENSUS, 1).p, size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
     for look in range(10, 201, 10):
-        sample = eb.Sample.many(CENSUS, design, at[:, :look])
-        found = BoundedMeans()(sample, [P])
+        found = BoundedMeans()(eb.Sample.many(CENSUS, design, at[:, :look]), [P])
         passed |= found.interval(0.95, Betting(anytime=True))[:, 0, 0] > truth
         once |= found.interval(0.95, eb.intervals.WALD)[:, 0, 0] > truth
     assert passed.mean() <= binom.ppf(0.999, 400, 0.025) / 400
@@ -608,9 +580,8 @@ def test_a_fault_or_a_wrong_order_leaves_the_shell_undecided(tmp_path, monkeypat
     assert run(*words, "--min-precision", "0.3", "--min-recall", "0.9").exit_code == 1
     pd.Series(HALVES, name="cluster").rename_axis("record").to_csv("p.csv")
     drawn = np.sort(DRAWN_HALVES)
-    pd.Series({r: r // 2 for r in HALVES if r // 2 in drawn}, name="entity").rename_axis("record").to_csv(
-        "l.csv"
-    )
+    labels = pd.Series({r: r // 2 for r in HALVES if r // 2 in drawn}, name="entity")
+    labels.rename_axis("record").to_csv("l.csv")
     pd.Series(drawn, name="entity").to_csv("drawn.csv", index=False)
     words = ("check", "p.csv", "l.csv", "--design", "uniform-clusters", "--drawn", "drawn.csv")
     shown = run(*words, "--min", "cluster-recall=0.4")

@@ -13,15 +13,9 @@ from erbayes.study import populations as sim
 
 STUDIES, EACH = 1000, 200
 CELL = {
-    "population": "p",
-    "plan": "r",
-    "n": 9,
-    "metric": "P",
-    "seconds": 1.0,
-    "warned": 0.0,
-    "reason": "",
+    "population": "p", "plan": "r", "n": 9, "metric": "P", "seconds": 1.0, "warned": 0.0, "reason": "",
     "kind": "t",
-}
+}  # fmt: skip
 MEASURES = tuple("bias rmse se_ratio coverage missed_below missed_above width interval_score wis".split())
 
 
@@ -334,9 +328,7 @@ def test_a_study_at_several_levels_covers_as_they_say():
     given = {"e": easy}, {"r": Records()}, [300], kinds, m.pairwise_precision
     trial = study(*given, repetitions=1000, seed=1, level=levels)
     for level, end in zip(levels, ("", "_0.8", "_0.5", "_0.2"), strict=True):
-        inside = (trial.runs[f"lower{end}"] <= trial.runs.truth) & (
-            trial.runs.truth <= trial.runs[f"upper{end}"]
-        )
+        inside = trial.runs.truth.between(trial.runs[f"lower{end}"], trial.runs[f"upper{end}"])
         assert inside.groupby(trial.runs.estimator).mean().to_numpy() == pytest.approx(level, abs=0.05)
     counts = np.histogram(trial.pit(), [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[0] / len(trial.runs)
     assert counts == pytest.approx([0.1, 0.15, 0.25, 0.25, 0.15, 0.1], abs=0.03)

@@ -184,11 +184,8 @@ def test_annotators_label_the_same_samples():
         return mislabel(labels, prediction, model, rng=7)
 
     annotators = {
-        "true": None,
-        "same": lambda labels, prediction, rng: labels,
-        "hand": by_hand,
-        "model": model,
-    }
+        "true": None, "same": lambda labels, prediction, rng: labels, "hand": by_hand, "model": model,
+    }  # fmt: skip
     spy = Spy()
     runs = trial_of({"spy": spy}, sizes=[50], repetitions=2, annotators=annotators).runs
     by = {
@@ -280,9 +277,8 @@ def test_equal_engines_share_a_fit():
     runs = trial_of(kinds, sizes=[30], level=(0.9, 0.5)).runs
     assert sorted(calls) == [1] * 3 + [2] * 3
     of = {name: rows.reset_index() for name, rows in runs.groupby("estimator")}
-    assert (of["default"].estimate == of["Wald"].estimate).all() and (
-        of["default"].lower != of["Wald"].lower
-    ).all()
+    assert (of["default"].estimate == of["Wald"].estimate).all()
+    assert (of["default"].lower != of["Wald"].lower).all()
     wald = Taylor(order=1)(sample_of(30), PR).interval(0.5, eb.intervals.WALD)
     first = of["Wald"].query("repetition == 0")
     np.testing.assert_allclose(first[["lower_0.5", "upper_0.5"]], wald, rtol=1e-12)

@@ -39,9 +39,8 @@ def columns(entity, cluster=CLUSTER):
 
 
 def counted(entities, cluster=CLUSTER):
-    return np.array([columns(e, cluster) for e in entities]), np.array(
-        [(ENTITY == e).sum() for e in entities]
-    )
+    sizes = np.array([(ENTITY == e).sum() for e in entities])
+    return np.array([columns(e, cluster) for e in entities]), sizes
 
 
 Y, SIZE = counted(DRAWN)
@@ -88,9 +87,8 @@ def distances(z, value):
     sizes = np.unique(CLUSTER, return_counts=True)[1]
     s = round((sizes**2).sum() / sizes.sum())
     pairs = s * (s - 1) / 2
-    imagined = np.array(
-        [[pairs] * 3, [0, pairs, pairs], [0, 0, (s - 1) / 2]]
-    )  # the right singleton has no link
+    # the right singleton has no link
+    imagined = np.array([[pairs] * 3, [0, pairs, pairs], [0, 0, (s - 1) / 2]])
     moved = imagined @ slopes(z.sum(axis=0)) * z[:, 2].sum() / imagined[:, 2]
     return min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
 
@@ -132,14 +130,8 @@ def matches(found, ends, rtol=1e-10):
 ])  # fmt: skip
 def test_estimates_and_default_intervals(design, weight, theta):
     z = weight[:, None] * Y
-    agrees(
-        eb.estimate(PREDICTION, LABELS, design, PRECISION),
-        z,
-        covariance(z, theta),
-        theta,
-        1 / theta,
-        theta * (2 * theta - 1),
-    )
+    found = eb.estimate(PREDICTION, LABELS, design, PRECISION)
+    agrees(found, z, covariance(z, theta), theta, 1 / theta, theta * (2 * theta - 1))
 
 
 @pytest.mark.parametrize("population", [None, N])
@@ -289,10 +281,8 @@ def test_a_second_clustering():
     z = N / (n * SIZE)[:, None] * Y
     value, _, df, effective = estimated(z, covariance(z, 1.0))
     u, d = distances(z, value)
-    sample, checked = (
-        each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN))),
-        0,
-    )
+    checked, design = 0, eb.UniformRecords(draws=DRAWN)
+    sample = each_draw(eb.Sample(eb.measure(PREDICTION, LABELS), design))
     apart = 0
     for seed in (0, 7, 12, 13, 17, 21):
         alike = np.random.default_rng(seed).random(120) < 0.25

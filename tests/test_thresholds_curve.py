@@ -292,14 +292,11 @@ def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_
         assert found.threshold == 4.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("entities", 0.5), "the curve has pairwise-precision, .*, not entities: name one of these"),
-        (("pairwise-precision", 95), "what is certified must lie between 0 and 1, not 95"),
-        (("pairwise-precision", 0.9, 0.4), "level of a certificate must lie between 0.5 and 1, not 0.4"),
-    ],
-)
+@pytest.mark.parametrize("arguments, said", [
+    (("entities", 0.5), "the curve has pairwise-precision, .*, not entities: name one of these"),
+    (("pairwise-precision", 95), "what is certified must lie between 0 and 1, not 95"),
+    (("pairwise-precision", 0.9, 0.4), "level of a certificate must lie between 0.5 and 1, not 0.4"),
+])  # fmt: skip
 def test_bad_certificates_are_refused(arguments, said):
     with pytest.raises(eb.DataError, match=said):
         curve_of().certified(*arguments)
@@ -365,10 +362,8 @@ def test_the_table_is_read_once_for_all_thresholds(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("names", "thresholds"), [
     (["cluster_p_0_5", "cluster_p_0_95"], [0.5, 0.95]),
     (["cluster_0_0", "cluster_p_0_7", "cluster_1_0"], [0, 0.7, 1]),
-    (
-        ["cluster_mw_minus_inf", "cluster_mw_-2_5", "cluster_mw_3", "cluster_mw_inf"],
-        [-np.inf, -2.5, 3, np.inf],
-    ),
+    (["cluster_mw_minus_inf", "cluster_mw_-2_5", "cluster_mw_3", "cluster_mw_inf"],
+        [-np.inf, -2.5, 3, np.inf]),
     (["cluster-0.5", "cluster-0.9"], [0.5, 0.9]),
     (["canonical_id@-1.5", "canonical_id@2"], [-1.5, 2]),
     ([0.5, 0.9, 1e-07], [0.5, 0.9, 1e-07]),
@@ -378,9 +373,8 @@ def test_the_table_is_read_once_for_all_thresholds(tmp_path, monkeypatch):
     (["line_1", "line_2"], []),
 ])  # fmt: skip
 def test_thresholds_end_the_names_of_columns(names, thresholds):
-    assert find_thresholds(["unique_id", *names]) == dict(
-        zip(thresholds, names[: len(thresholds)], strict=True)
-    )
+    wanted = dict(zip(thresholds, names[: len(thresholds)], strict=True))
+    assert find_thresholds(["unique_id", *names]) == wanted
 
 
 @pytest.mark.parametrize("names", [

@@ -78,9 +78,8 @@ def test_an_entity_without_its_new_records_is_named(releases):
     path = releases / "f" / "sheet-A.csv"
     sheet = read_sheet(path)
     write_sheet(sheet[sheet["record"].isin(OLD.index)], path)
-    assert (
-        "share a predicted cluster with new records that no answer names" in done("estimate", "more").stderr
-    )
+    said = "share a predicted cluster with new records that no answer names"
+    assert said in done("estimate", "more").stderr
 
 
 def test_only_complete_answers_are_read_together(releases):

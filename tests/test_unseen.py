@@ -66,9 +66,8 @@ def limits(D, d, a, draws, reach, df, covary, theta=1.0, level=0.95, variance=No
 def covary_once(u, v):
     """The covariance of two totals of draws with replacement."""
     n = len(u)
-    return (
-        n / (n - 1) * (math.fsum(x * y for x, y in zip(u, v, strict=True)) - math.fsum(u) * math.fsum(v) / n)
-    )
+    products = math.fsum(x * y for x, y in zip(u, v, strict=True))
+    return n / (n - 1) * (products - math.fsum(u) * math.fsum(v) / n)
 
 
 # Gains less losses
@@ -78,33 +77,20 @@ def difference(d, reach=1.0, draws=None, level=0.95):
     d, a, draws = np.array(d)[:, None], np.full((n, 1), 1 / n), n if draws is None else draws
     D = d.sum(axis=0)
     variance = np.array([covary_once((d - a * D)[:, 0], (d - a * D)[:, 0])])
-    moves = Moves.of(
-        d,
-        a,
-        lambda both: np.array([[covary_once(x, y) for x in both.T] for y in both.T]),
-        variance=variance,
-        reach=np.full((1, 2), reach),
-        effective=np.array([float(draws)]),
-        fpc=1.0,
-        df=np.array([n - 1.0]),
-    )
-    line = ((-np.inf, np.inf),)
-    fit = Estimates(
-        names=("x",), mean=D, cov=variance[None], df=np.array([n - 1.0]), support=line, moves=moves
-    )
+    df, line = np.array([n - 1.0]), ((-np.inf, np.inf),)
+    given = {"variance": variance, "reach": np.full((1, 2), reach), "effective": np.array([float(draws)])}
+    covary = lambda both: np.array([[covary_once(x, y) for x in both.T] for y in both.T])  # noqa: E731
+    moves = Moves.of(d, a, covary, fpc=1.0, df=df, **given)
+    fit = Estimates(names=("x",), mean=D, cov=variance[None], df=df, support=line, moves=moves)
     assert fit.name_kind(0) == "gains and losses"
     return fit.interval(level)[0]
 
 
 VALUES = {
-    (0, 0, 1): (-0.0321, 0.0321),
-    (1, 0, 1): (-0.0235, 0.0563),
-    (1, 1, 1): (-0.0473, 0.0473),
-    (3, 0, 1): (-0.0101, 0.0889),
-    (5, 2, 1): (-0.0341, 0.0997),
-    (20, 10, 1): (-0.0151, 0.2164),
+    (0, 0, 1): (-0.0321, 0.0321), (1, 0, 1): (-0.0235, 0.0563), (1, 1, 1): (-0.0473, 0.0473),
+    (3, 0, 1): (-0.0101, 0.0889), (5, 2, 1): (-0.0341, 0.0997), (20, 10, 1): (-0.0151, 0.2164),
     (0, 0, 2): (-0.0642, 0.0642),
-}
+}  # fmt: skip
 """Draws of a hundred that gain and that lose a hundredth, and the reach of an unseen one: the interval."""
 
 
@@ -228,9 +214,7 @@ def test_what_both_predictions_share_bounds_a_difference_in_precision():
     new = np.where((pairs < 4400) | (pairs >= 4449), pairs, 10**5 + records)
     labels = pd.Series(pairs)[pairs < 8]
     found = subtract({"old": pd.Series(old), "new": pd.Series(new)}, labels, P)
-    np.testing.assert_allclose(
-        found.unseen.certain, [[-0.1143, 0.1143]], atol=2e-4
-    )  # and four labelled pairs
+    np.testing.assert_allclose(found.unseen.certain, [[-0.1143, 0.1143]], atol=2e-4)  # and four pairs
     np.testing.assert_array_equal(found.interval(), found.unseen.certain)  # eight draws know less
 
 
@@ -465,10 +449,8 @@ DESIGNS = {"records": draw_records, "entities": draw_entities, "strata": draw_st
 def test_a_difference_is_that_of_plain_python(design):
     rule, drawn, weight, covary, theta, lost = DESIGNS[design]()
     comparison = eb.compare(PREDICTIONS, TRUTH[TRUTH.isin(drawn)], rule, METRICS)
-    table, certain = (
-        comparison.differences().set_index("metric"),
-        comparison.subtract("old", "new").unseen.certain,
-    )
+    table = comparison.differences().set_index("metric")
+    certain = comparison.subtract("old", "new").unseen.certain
     singles = np.moveaxis(comparison.joint.unseen.certain.reshape(2, -1, 2), 0, 1)
     for metric, ends, single in zip(METRICS, certain, singles, strict=True):
         given = weight, covary, theta, lost, ends, single
@@ -486,10 +468,8 @@ def test_a_difference_is_that_of_plain_python(design):
 def test_swapped_predictions_have_minus_the_limits(design):
     rule, drawn, *_ = DESIGNS[design]()
     labels = TRUTH[TRUTH.isin(drawn)]
-    there, back = (
-        subtract(dict(order), labels, METRICS, rule)
-        for order in (PREDICTIONS.items(), reversed(PREDICTIONS.items()))
-    )
+    orders = PREDICTIONS.items(), reversed(PREDICTIONS.items())
+    there, back = (subtract(dict(order), labels, METRICS, rule) for order in orders)
     np.testing.assert_allclose(there.interval(), -back.interval()[:, ::-1], rtol=1e-12)
     np.testing.assert_allclose(there.mean, -back.mean, rtol=1e-12)
 
@@ -562,10 +542,8 @@ def test_a_difference_lies_in_its_interval_and_at_certain_ends_at_most():
         drawn = truth.sample(12, random_state=seed, replace=True)
         labels, design = truth[truth.isin(drawn)], eb.UniformRecords(list(drawn))
         comparison = eb.compare({"old": old, "new": new}, labels, design, METRICS)
-        found, plain = (
-            comparison.subtract("old", "new"),
-            np.diff(comparison.joint.mean.reshape(2, -1), axis=0)[0],
-        )
+        found = comparison.subtract("old", "new")
+        plain = np.diff(comparison.joint.mean.reshape(2, -1), axis=0)[0]
         (low, high), (least, most) = found.interval().T, found.unseen.certain.T
         assert (low <= found.mean).all() and (found.mean <= high).all() and (low < high).all()
         beyond += ((plain < least) | (plain > most)).sum()
@@ -575,9 +553,8 @@ def test_a_difference_lies_in_its_interval_and_at_certain_ends_at_most():
 def test_the_order_of_draws_changes_nothing():
     _, drawn, *_ = draw_records()
     labels, mixed = TRUTH[TRUTH.isin(drawn)], np.random.default_rng(0).permutation(drawn).tolist()
-    one, other = (
-        subtract(PREDICTIONS, labels, METRICS, eb.UniformRecords(order)) for order in (drawn, mixed)
-    )
+    rules = eb.UniformRecords(drawn), eb.UniformRecords(mixed)
+    one, other = (subtract(PREDICTIONS, labels, METRICS, rule) for rule in rules)
     np.testing.assert_allclose(one.interval(), other.interval(), rtol=1e-12)
 
 
@@ -617,10 +594,8 @@ def test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_
     closed = eb.engine.Taylor()(sample, [R]).interval()
     assert np.array_equal(found.interval(), closed) == (kind == "Beta")
     other = truth.where(truth >= 20, truth + 500)  # the same clusters by other names
-    both = eb.compare(
-        {"a": other, "b": prediction}, truth[truth < 40], eb.UniformClusters(), [R], engine=Resampled(), rng=1
-    )
-    row = both.differences().iloc[0]
+    two, how = {"a": other, "b": prediction}, {"engine": Resampled(), "rng": 1}
+    row = eb.compare(two, truth[truth < 40], eb.UniformClusters(), [R], **how).differences().iloc[0]
     assert row.kind == ("gains and losses" if kind == "Beta" else "equal-tailed") and row.upper > row.lower
 
 
