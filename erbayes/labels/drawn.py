@@ -348,7 +348,7 @@ def draw(
 def say_expected(plan: plans.PlanBySize, known: KnownTotals, n: int) -> str:
     """Return how many of n draws are expected in clusters of which sizes, next to those of uniform records.
 
-    >>> say_expected(Records(), KnownTotals(np.array([1.0, 2.0, 9.0]), np.array([20.0, 10.0, 2.0])), 90)
+    >>> say_expected(plans.Records(), KnownTotals(np.array([1.0, 2.0, 9.0]), np.array([20.0, 10.0, 2.0])), 90)
     '31 single records, 31 of clusters of 2 to 8, 28 of 9 or more, with 88% of the predicted links'
     """
     records, links = known.count * known.size, known.count * known.size * (known.size - 1)
