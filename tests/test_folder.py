@@ -1010,3 +1010,36 @@ def test_tasks_that_nobody_can_tell_stay_in_the_data_under_other_plans(tmp_path,
     assert lost == 1 and (~np.asarray(design.resolved)).sum() >= lost
     sample = eb.Sample(labels.units(world()[0]), design)
     assert np.isfinite(eb.engine.taylor(sample, METRICS).apply(METRICS).sd).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan": {"name": "uniform-records"}},
+        {"plan": {"name": "stratified", "starts": [1]}},
+        {"plan": {"name": "predicted-clusters", "of": {}}},
+        {"plan": 3},
+        {"n": 99},
+        {"n": "x"},
+        {"seed": None},
+        {"fingerprint": None},
+        {"sizes": {"1": 5}},
+        {"sizes": {"a": 1}},
+        {"sizes": {}},
+        {"records": 7},
+        *("version", "plan", "n", "seed", "records", "fingerprint", "sizes"),
+    ],
+    ids=str,
+)
+def test_draws_are_made_again_of_what_was_written_and_nothing_else(change):
+    """By one changed fact, or without it."""
+    drawn = sampling.draw(pd.Series(np.arange(400) // 3), sampling.Multipurpose(), n=30, seed=1)
+    facts = json.loads(drawn.to_json())
+    assert sampling.RecordDraws.from_json(json.dumps(facts), drawn.table).n == 30
+    facts = (
+        {name: x for name, x in facts.items() if name != change}
+        if isinstance(change, str)
+        else facts | change
+    )
+    with pytest.raises(DataError, match=r"the description of draws|plan"):
+        sampling.RecordDraws.from_json(json.dumps(facts), drawn.table)

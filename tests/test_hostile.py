@@ -154,7 +154,7 @@ REFUSED = {
     "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not list"),
     "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="shared"), "missing must be one of .*'common', not 'shared'"),
     # bootstrap
-    "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
+    "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates of a bootstrap must be a whole number, 2 or more, not 2.5"),
     "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.intervals.Symmetric), r"Symmetric is a class"),

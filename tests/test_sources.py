@@ -410,6 +410,15 @@ def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
     same(named, eb.measure(frame.iloc[:, :2], labels))
 
 
+def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
+    rows = [(f"{'#' if i % 3 == 1 else ''}{i}", f"c{i // 3}") for i in range(300)]
+    frame = pd.DataFrame(rows, columns=["record", "cluster"])
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, NAMES)
+    same(found, eb.measure(frame, {"0": "e", "2": "e"}))
+    assert found.rows == 300
+
+
 BLANK = r"p.csv: its first line is blank, which must name the columns"
 
 

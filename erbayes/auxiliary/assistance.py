@@ -343,7 +343,7 @@ class Assisted:
             f"The second clustering {head(same[:1])} is the prediction itself, and shows none of its errors: "
             "give another one, or none."
         )
-        return [Sentence(what, Grade.NOTE)] if same else []
+        return [Sentence(what, Grade.CAUTION)] if same else []
 
     def _correct(self, sample: Sample, metrics: Sequence[Metric]) -> tuple[AssistedEstimates, FloatArray]:
         """Return the estimates of one sample, and what is left of the effects of draws."""

@@ -84,7 +84,7 @@ class Planned:
     design: PlanName | None = option("What to draw: see above.", "-d", metavar="DESIGN")
     n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
-    of: Literal["uniform-records", "predicted-links"] | None = option(
+    of: Literal["uniform-records", "predicted-links", "multipurpose"] | None = option(
         "predicted-clusters: their chances, by uniform-records or predicted-links of theirs.", rare=True
     )
     values: Path | None = file_option(

@@ -281,11 +281,12 @@ class Inputs:
 
     def name_added(self, prediction: eb.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
-        returned, fault = self.returned, answer_faults.Fault.UNKNOWN_RECORD
+        returned = self.returned
         if returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
         if not returned.labels.index.isin(prediction.records).all():
             problems = eb.labels.read_labels(returned.folder, prediction).problems
+            fault = answer_faults.Fault.UNKNOWN_RECORD
             for row in problems[problems["fault"] == fault].head(NAMED).itertuples():
                 message(f"note: {row.where}, task {row.task}: {fault.value}: {row.record!r}")
 

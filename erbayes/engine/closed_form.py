@@ -294,20 +294,15 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     share, gone = lost @ fitted.shares, lost @ fitted.changes
     plain, mean, variance = ClosedForm()(sample, metrics), found.uncut, found.uncut_sd**2
     scale = np.divide(variance, plain.uncut_sd**2, out=np.ones_like(mean), where=plain.uncut_sd > 0)
-    is_share, cases = np.array([m.is_share for m in metrics]), []
-    by_odds = [plain, plain]
-    if not is_share.all():
-        by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
+    is_share, draws, cases = np.array([m.is_share for m in metrics]), design.tried.sum(), []
+    by_odds = estimate_by_odds(sample, lambda one: ClosedForm()(one, metrics))
     for case, ratio in zip(by_odds, (0.0, 1.0), strict=True):
         mixed = np.clip(mean - gone + share * (ratio - mean), 0.0, 1.0)
-        spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / design.tried.sum()
-        moved = np.full_like(mean, np.nan) if few and ratio == 0 else case.mean + mean - plain.uncut
-        of_shares = replace(plain, mean=mixed, cov=np.diag(spread))
-        of_others = replace(case, mean=moved, cov=np.diag(case.uncut_sd**2 * scale))
-        cases.append(
-            tuple((of_shares if shared else of_others).part([j]) for j, shared in enumerate(is_share))
-        )
-    return replace(found, cases=Cases(wrong=cases[0], right=cases[1], share=design.unresolved))
+        moved = np.nan if few and ratio == 0 else case.mean + mean - plain.uncut
+        spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / draws
+        cov = np.diag(np.where(is_share, spread, case.uncut_sd**2 * scale))
+        cases.append(replace(case, mean=np.where(is_share, mixed, moved), cov=cov))
+    return replace(found, cases=Cases.of(cases[0], cases[1], design.unresolved))
 
 
 def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> list[Estimates]:

@@ -218,16 +218,44 @@ class RecordDraws(Brief):
 
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
-        """Make the draws again from what `to_json` wrote, and from their table."""
-        values = read_json(text, "the description of draws")
+        """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
+        what = "the description of draws"
+        values = read_json(text, what)
         if values.get("version") != 1:
-            raise errors.DataError(
-                "the description of draws: 'version' must be 1: read it with the erbayes of it"
+            raise errors.DataError(f"{what}: 'version' must be 1: read it with the erbayes of it")
+        try:
+            sizes = sorted((int(size), int(count)) for size, count in values["sizes"].items())
+            size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
+            plan, known = plans.from_plain(values["plan"]), KnownTotals(size, count)
+            drawn = cls(
+                table, plan, int(values["n"]), int(values["seed"]), known, values["fingerprint"], members
             )
-        sizes = sorted((int(size), count) for size, count in values["sizes"].items())
-        size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
-        plan, known = plans.from_plain(values["plan"]), KnownTotals(size, count)
-        return cls(table, plan, values["n"], values["seed"], known, values["fingerprint"], members)
+            facts = {
+                "n": drawn.n == len(table),
+                "records": values["records"] == size @ count,
+                "fingerprint": drawn.fingerprint.startswith(f"{size @ count:.0f}-{count.sum():.0f}-"),
+                "plan": drawn._can_be_drawn(),
+            }
+        except errors.DataError:
+            raise
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise errors.DataError(f"{what}: it is not as `to_json` writes it: {error!r}") from error
+        for name in [name for name, fits in facts.items() if not fits]:
+            raise errors.DataError(f"{what}: {name!r} has changed: it does not fit the sizes, or the table")
+        return drawn
+
+    def _can_be_drawn(self) -> bool:
+        """Return whether the plan gives the columns of the table and, if sizes decide, its chances."""
+        plan, table = self.plan, self.table
+        own = isinstance(plan, plans.Strata), isinstance(plan, plans.GivenProbabilities)
+        sizes = pd.DataFrame({"size": pd.to_numeric(table["size"])})
+        wanted: Any = table["probability"]
+        if isinstance(plan, plans.PlanBySize):
+            wanted = plans.chances(plan, self.known)(sizes)
+        elif isinstance(plan, plans.PredictedClusters):
+            wanted = pd.Series(plan.compute_inclusion(self.n, self.known), self.known.size)[sizes["size"]]
+        alike = np.allclose(pd.to_numeric(table["probability"]), pd.to_numeric(wanted), rtol=1e-9, atol=0)
+        return alike and own == ("stratum" in table, "value" in table)
 
 
 def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:

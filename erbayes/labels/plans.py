@@ -229,8 +229,9 @@ class GivenProbabilities:
 
     def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         counts = sources.ordered_counts(source, seed)
+        given = need_values(counts, self)
         try:
-            values = need_values(counts, self).astype(float)
+            values = given.astype(float)
         except (TypeError, ValueError) as error:
             raise DataError(f"chances must be numbers: {error}") from error
         then, bad = ": entities without a chance are not estimated", ~((values > 0) & np.isfinite(values))
@@ -444,4 +445,8 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     of = values.get("of")
     if cls is None:
         raise DataError(f"no plan of this erbayes is called {values['name']!r}: read it with the older one")
+    if strange := set(values) - {"name", "of"}:
+        raise DataError(
+            f"'plan' has facts of another erbayes, such as {min(strange)!r}: read it with that one"
+        )
     return cls() if of is None else cls(from_plain(of))

@@ -129,7 +129,11 @@ class _ByName:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         named = _NAMED.get(self.name) is self
-        return (_NAMED.get, (self.name,)) if named else super().__reduce_ex__(protocol)
+        return (_find_column, (self.name,)) if named else super().__reduce_ex__(protocol)
+
+
+def _find_column(name: str) -> Any:
+    return _NAMED[name]
 
 
 @dataclass(frozen=True, slots=True)

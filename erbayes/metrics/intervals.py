@@ -90,8 +90,8 @@ def need_suitable(kind: Kind, result: Estimates) -> None:
     need_object(kind, "bounds", KIND)
     if not kind.suits(result):
         raise DataError(
-            f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric and Anytime are "
-            "those of a closed form, EqualTailed of draws, BCa of a bootstrap, Betting of bounded means"
+            f"{type(kind).__name__} is no interval of these estimates: BetaGamma, Symmetric, WALD and "
+            "Anytime are of a closed form, EqualTailed of draws, BCa of a bootstrap, Betting of bounded means"
         )
 
 
