@@ -154,8 +154,6 @@ def test_a_folder_of_pairs_knows_its_edges(files):
     band = str(table["band"].median())
     at = ("--threshold", band, "-f", "csv")
     assert run("pairs", "pr", *at).stdout == run("pairs", "edges.csv", "pr", *every, *at).stdout
-    checked = run("check", "pr", "--once", "--min-precision", "0.2", "--threshold", band)
-    assert checked.exit_code in (0, 1, 3), checked.stderr
     assert "ANSWERS are missing" in refused("pairs", "edges.csv")
 
 

@@ -190,7 +190,7 @@ def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Anno
         if name in rates or name not in eb.labels.annotators.NONE:
             known = ", ".join(eb.labels.annotators.NONE)
             said = f"--annotator-errors {text}: {name!r} is no rate ({known}), or stands there twice"
-            raise DataError(f"{said}: write each once, as {RATES}, or {FOLDER}")
+            raise DataError(f"{said}: write each rate once, as {RATES}, or {FOLDER}")
         try:
             if not slash or name == "unsure":
                 rates[name] = float(value)
