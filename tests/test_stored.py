@@ -35,7 +35,6 @@ class World:
     def __init__(self):
         rng = np.random.default_rng(20261201)
         sizes = np.minimum(rng.zipf(2.3, 900), 60)
-        self.rng = rng
         self.truth = pd.Series(
             np.repeat(np.arange(len(sizes)), sizes), [f"r{i}" for i in range(sizes.sum())]
         ).sample(frac=1, random_state=1)

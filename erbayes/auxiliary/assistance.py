@@ -196,7 +196,7 @@ def correct(
     worse = default.moves.there & (np.diagonal(variate.cov) >= np.diagonal(default.cov))
     variate = ControlVariate.of(*given, usable & ~worse, variance)
     assisted = variate.weight > 0
-    shown = SHOWN * np.sqrt(np.diagonal(variance.covariance(effects.residual)))
+    shown = SHOWN * variate.control_sd
     shift, between, unreached = np.zeros(len(assisted)), np.zeros((len(assisted), 2)), np.zeros(len(assisted))
     for j in np.flatnonzero(assisted):
         reference, weight = control.known(target.metrics[j]), variate.weight[j]

@@ -85,7 +85,8 @@ class Planned:
     n: int = option("Number of draws.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
     of: Literal["uniform-records", "predicted-links", "multipurpose"] | None = option(
-        "predicted-clusters: their chances, by uniform-records or predicted-links of theirs.", rare=True
+        "predicted-clusters: their chances, by uniform-records, predicted-links or multipurpose of theirs.",
+        rare=True,
     )
     values: Path | None = file_option(
         "Record and value, for all records: the chance (given-chances) or stratum (stratified).", rare=True

@@ -64,7 +64,8 @@ class ControlVariate:
 
     `weight` (k,): λ; `residual` (n, k): effects of draws with the correction; `cov` (k, k): their covariance,
     with pseudo-draws; `skew` (k, 2): third moments of draws and pseudo-draws down and up, over second ones, 0
-    or more; `remaining` (k,): share of the variance that the control does not explain.
+    or more; `remaining` (k,): share of the variance that the control does not explain; `control_sd` (k,):
+    standard error of the control.
 
     Notes
     -----
@@ -92,6 +93,7 @@ class ControlVariate:
     cov: FloatArray
     skew: FloatArray
     remaining: FloatArray
+    control_sd: FloatArray
 
     @classmethod
     def of(
@@ -119,6 +121,7 @@ class ControlVariate:
             cov=cov + np.diag(MASS * np.sum(pseudo**2, axis=1)),
             skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
             remaining=np.where(weight > 0, np.where(share > ROUNDING**2, share, 0.0), 1.0),
+            control_sd=np.sqrt(of_control),
         )
 
 

@@ -227,35 +227,36 @@ class RecordDraws(Brief):
             sizes = sorted((int(size), int(count)) for size, count in values["sizes"].items())
             size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
             plan, known = plans.from_plain(values["plan"]), KnownTotals(size, count)
-            drawn = cls(
-                table, plan, int(values["n"]), int(values["seed"]), known, values["fingerprint"], members
-            )
+            n, seed = errors.whole(values["n"], "'n'"), errors.whole(values["seed"], "'seed'", 0)
+            drawn = cls(table, plan, n, seed, known, values["fingerprint"], members)
             facts = {
-                "n": drawn.n == len(table),
+                "n": n == len(table),
                 "records": values["records"] == size @ count,
                 "fingerprint": drawn.fingerprint.startswith(f"{size @ count:.0f}-{count.sum():.0f}-"),
                 "plan": drawn._can_be_drawn(),
             }
-        except errors.DataError:
-            raise
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise errors.DataError(f"{what}: it is not as `to_json` writes it: {error!r}") from error
-        for name in [name for name, fits in facts.items() if not fits]:
-            raise errors.DataError(f"{what}: {name!r} has changed: it does not fit the sizes, or the table")
+            said = getattr(error, "what", f"it is not as `to_json` writes it: {error!r}")  # of a DataError
+            raise errors.DataError(f"{what}: {said}") from error
+        if changed := [name for name, fits in facts.items() if not fits]:
+            raise errors.DataError(f"{what}: {changed[0]!r} has changed: it does not fit sizes and table")
         return drawn
 
     def _can_be_drawn(self) -> bool:
         """Return whether the plan gives the columns of the table and, if sizes decide, its chances."""
         plan, table = self.plan, self.table
-        own = isinstance(plan, plans.Strata), isinstance(plan, plans.GivenProbabilities)
+        for column, cls in (("stratum", plans.Strata), ("value", plans.GivenProbabilities)):
+            if (column in table) != isinstance(plan, cls):
+                return False
         sizes = pd.DataFrame({"size": pd.to_numeric(table["size"])})
-        wanted: Any = table["probability"]
         if isinstance(plan, plans.PlanBySize):
             wanted = plans.chances(plan, self.known)(sizes)
         elif isinstance(plan, plans.PredictedClusters):
-            wanted = pd.Series(plan.compute_inclusion(self.n, self.known), self.known.size)[sizes["size"]]
-        alike = np.allclose(pd.to_numeric(table["probability"]), pd.to_numeric(wanted), rtol=1e-9, atol=0)
-        return alike and own == ("stratum" in table, "value" in table)
+            of_size = pd.Series(plan.compute_inclusion(self.n, self.known), self.known.size)
+            wanted = np.asarray(of_size[sizes["size"]])
+        else:
+            return True
+        return np.allclose(pd.to_numeric(table["probability"]), wanted, rtol=1e-9, atol=0)
 
 
 def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
