@@ -463,10 +463,11 @@ def pseudo_ends(extremes, effect, weight=1.0, share=None):
 def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
     sample, counted = each_draw(SAMPLE), second(TRUTH)
     plain, found = engine.Taylor()(sample, PR), helped(TRUTH, PR, sample)
-    effect = fit_sample(sample, PR).effects
-    for j, metric in enumerate(PR):
+    effect, weight = fit_sample(sample, PR).effects, sample.expansion.weight
+    links = sample.contributions([u.PREDICTED_LINKS, u.TRUE_LINKS]).T
+    for j, (metric, a) in enumerate(zip(PR, links, strict=True)):
         values = counted.reference(metric, counted.position(sample.units)).values
-        pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j])
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j], share=average_share(a, weight))
         np.testing.assert_allclose(found.cov[j, j], pseudo + np.ptp(values) ** 2 / 12, rtol=1e-9)
     assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
 
@@ -489,11 +490,12 @@ def test_the_variance_and_the_skew_by_hand():
         d, e = ((y[:, 0] - y[:, 0].sum() / y[:, 1].sum() * y[:, 1]) / y[:, 1].sum() for y in z)
         assert weight == pytest.approx(np.clip(d @ e / (e @ e), 0, 1))
         left, fit = d - weight * e, engine.Taylor()(sample, [m.pairwise_recall])
-        pseudo, third = (wholly_wrong(fit.unseen.reach[0], d, weight, power) for power in (2, 3))
+        share = average_share(z[0][:, 1], np.ones(30))
+        pseudo, third = (wholly_wrong(fit.unseen.reach[0], d, weight, power, share) for power in (2, 3))
         plain = 30 / 29 * np.sum(left**2)
         rest = pseudo + found.unseen.between[0].sum() ** 2 / 12
         np.testing.assert_allclose(found.cov[0, 0], plain + rest, rtol=1e-6)
-        ends = pseudo_ends(fit.unseen.reach[0], d, weight)
+        ends = pseudo_ends(fit.unseen.reach[0], d, weight, share)
         np.testing.assert_allclose(np.sum(ends**3) / 2, third)
         moments = np.sqrt(30 / 29) ** 3 * np.sum(left**3) * np.array([-1, 1]) + ends**3 / 2
         np.testing.assert_allclose(found.unseen.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
@@ -512,37 +514,61 @@ def test_the_variance_and_the_skew_by_hand():
     assert below and far
 
 
+def average_share(a, weight):
+    """Share of an average entity in a total, by contributions to it, (n,), among entities that it counts."""
+    inside = a > 0
+    return max(weight[inside] @ a[inside] / (weight[inside].sum() * a.sum()), 1 / inside.sum())
+
+
 def test_pseudo_draws_are_of_an_entity_like_any_other():
     """By weights from sizes alone. Metrics over entities rest on fewer draws than those over records."""
     metrics = (m.cluster_recall, m.b3_recall, m.pairwise_recall)
     size = TRUTH.value_counts()[DRAWS].to_numpy()
     weight, links = 1 / size, (size - 1) / 2
-    shares = {
-        m.cluster_recall: np.sum(weight**2) / np.sum(weight) ** 2,
-        m.b3_recall: 1 / len(DRAWS),
-        m.pairwise_recall: max(np.sum(weight * links) / (np.sum(weight) * np.sum(links)), 1 / len(DRAWS)),
-    }
-    assert shares[m.cluster_recall] > 1.3 / len(DRAWS) and shares[m.pairwise_recall] == 1 / len(DRAWS)
+    shares = [average_share(a, weight) for a in (weight, np.ones(len(DRAWS)), links)]
+    assert shares[0] > 1.3 / len(DRAWS) and shares[2] > 1 / len(DRAWS) + 1e-4
     sample = each_draw(SAMPLE)
     plain, found = engine.Taylor()(sample, metrics), helped(TRUTH, metrics, sample)
-    for j, metric in enumerate(metrics):
+    for j, share in enumerate(shares):
         effect = fit_sample(sample, metrics).effects[:, j]
-        pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=share)
         wanted = pseudo + found.unseen.between[j].sum() ** 2 / 12
         np.testing.assert_allclose(found.cov[j, j], wanted, rtol=1e-9)
     # an entity that counts once has weight 1/π, and pseudo-draws are of the share of entities not yet seen
     missed = (1 - TRUTH.value_counts()[SAMPLE.units.ids].to_numpy() / len(TRUTH)) ** len(DRAWS)
     weight = 1 / (1 - missed)
-    share = np.sum(weight**2) / weight.sum() ** 2 * np.sqrt(np.sum(missed * weight) / weight.sum())
+    share = average_share(weight, weight) * np.sqrt(np.sum(missed * weight) / weight.sum())
     plain, found = engine.Taylor()(SAMPLE, metrics[:1]), helped(TRUTH, metrics[:1])
     pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(SAMPLE, metrics[:1]).effects[:, 0], share=share)
     np.testing.assert_allclose(found.cov[0, 0], pseudo + found.unseen.between[0].sum() ** 2 / 12, rtol=1e-9)
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
-    both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)
-    pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
-    wanted = pseudo + found.unseen.between.sum(axis=1) ** 2 / 12
-    np.testing.assert_allclose(np.diag(found.cov), wanted, rtol=1e-9)
+    for j, a in enumerate((np.ones(len(DRAWS)), size, size * links)):
+        effect, share = fit_sample(clusters, metrics).effects[:, j], average_share(a, np.ones(len(DRAWS)))
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=share)
+        wanted = pseudo + found.unseen.between[j].sum() ** 2 / 12
+        np.testing.assert_allclose(found.cov[j, j], wanted, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_few_draws_with_links_bear_few_errors_of_the_second_clustering():
+    """Most entities are single records, so that links of a few draws make pairwise precision."""
+    rng = np.random.default_rng([401, 6])
+    truth = np.repeat(np.arange(2000), 1 + rng.poisson(0.15, 2000))
+    moved, apart = (rng.random(len(truth)) < share for share in (0.03, 0.015))
+    prediction, second_one = truth.copy(), truth.copy()
+    prediction[moved] = rng.choice(2000, moved.sum())
+    second_one[apart] = 2000 + np.arange(apart.sum())
+    truth, prediction, second_one = map(pd.Series, (truth, prediction, second_one))
+    value = sim.Population(prediction, truth).value(m.pairwise_precision)
+    inside = 0
+    for _ in range(60):
+        drawn = rng.choice(truth.unique(), 100, replace=False).tolist()
+        labels = truth[truth.isin(drawn)]
+        design = eb.UniformClusters(population=truth.nunique())
+        low, high = eb.assisted(prediction, labels, design, m.pairwise_precision, by=second_one).interval()[0]
+        inside += low <= value <= high
+    assert inside >= 55
 
 
 def test_pseudo_draws_move_the_control_by_its_weight():

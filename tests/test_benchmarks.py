@@ -45,7 +45,7 @@ def test_page_says_of_which_numbers_it_is(page):
     for script, *_, numbers in runs:
         assert f'stamp("{page.stem}", ' in SCRIPTS[Path(script).stem].read_text(encoding="utf-8")
         assert int(numbers) <= figures.NUMBERS
-    older = [f"`{script}`" for script, *_, numbers in runs if int(numbers) < figures.NUMBERS]
+    older = [f"`{script}`" for script, *_, numbers in runs if figures.is_older(page.stem, numbers)]
     mark = f"**Older than the last change of numbers**: {', '.join(older)}." if older else "numbers"
     assert mark in first, "python benchmarks/figures.py marks pages that a change of numbers made older"
 
@@ -55,7 +55,7 @@ def test_stamp_replaces_the_run_of_its_script_alone(tmp_path, monkeypatch):
     page.write_text(
         "Figures of `a.py` (commit 1, 2026-01-01, seed 1, numbers 1).\n\n# Title\n", encoding="utf-8"
     )
-    monkeypatch.setattr(figures, "NUMBERS", 3)
+    monkeypatch.setattr(figures, "MOVED", (None, ("page",), ("other",)))
     figures.mark_page(page, ("b.py", "2 and changes", "2026-01-02", "seeds 2, 3", "3"))
     assert page.read_text(encoding="utf-8").splitlines() == [
         "Figures of `a.py` (commit 1, 2026-01-01, seed 1, numbers 1), `b.py` (commit 2 and changes, 2026-01-02, "

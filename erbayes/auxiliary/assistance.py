@@ -138,9 +138,9 @@ class Linearised:
     def reach(self) -> FloatArray:
         """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
         expansion, fitted = self.sample.expansion, fit_sample(self.sample, self.metrics)
-        shares = fitted.shares
-        # the share of an average entity in the total averaged over, of at least 1/n, by the rule of three
-        share = np.maximum(expansion.weight @ shares / expansion.weight.sum(), 1 / len(shares))
+        shares, weight = fitted.shares, expansion.weight[:, None] * (fitted.shares > 0)
+        # the share of an average entity of those in the total averaged over, of at least 1/n (rule of three)
+        share = np.maximum(np.average(shares, axis=0, weights=weight), 1 / np.count_nonzero(shares, axis=0))
         return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fitted.unseen_shares))[:, None])
 
 
