@@ -37,8 +37,8 @@ from figures import stamp
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary import second
 from erbayes.auxiliary.assistance import AssistedEstimates
+from erbayes.auxiliary.second import find_reached
 from erbayes.engine import control_variate
 from erbayes.study import draw_samples
 
@@ -51,6 +51,15 @@ HELPED = 0.05
 COVERAGE, SCORE = 0.01, 0.05
 
 
+def find_larger(second: eb.auxiliary.Second, position: np.ndarray) -> np.ndarray:
+    """Return unreached clusters larger than all reached ones, and no parts of predicted giants."""
+    units, size = second.units, second.whole.size
+    mine, reached = np.isin(units.unit, position), np.zeros(len(size), dtype=bool)
+    reached[find_reached(units, mine, units.group, units.N)] = True
+    seen = mine & np.isin(units.cluster, find_reached(units, mine, units.cluster, units.m))
+    return (size > max(size[reached].max(initial=0), units.m[seen].max(initial=0))) & ~reached
+
+
 GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "pseudo-draws move no further than a draw without help": [
         (control_variate, "_limit_pseudo_draws", lambda moves, d, n: moves)
@@ -58,9 +67,7 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "an end further away, by third moments": [
         (control_variate, "_compute_skew", lambda left, pseudo: np.zeros_like(pseudo))
     ],
-    "parts of a predicted giant are out of reach": [
-        (second, "mark_possible_parts", lambda clusters, predicted, limit: np.zeros(len(clusters), bool))
-    ],
+    "parts of a predicted giant are out of reach": [(eb.auxiliary.Second, "_find_unreached", find_larger)],
 }
 """What each guard is replaced by."""
 VARIANTS = {"none": list[str](), **{name: [name] for name in GUARDS}, "all": list(GUARDS)}
