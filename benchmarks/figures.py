@@ -18,6 +18,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     ("README", "labelling-error"),
     ("advised",),
     ("assisted",),
+    ("averages", "heavy-tails", "model-differences", "size-model"),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 

@@ -137,7 +137,7 @@ def test_a_report_has_the_answer_of_an_unreliable_recall(clusters):
     assert [float(x) for x in firsts[R.name][0]] == pytest.approx([lower, upper], abs=6e-3)
     assert [float(x) for x in firsts[P.name][0]] == pytest.approx(of_precision, abs=6e-3)
     assert (
-        "The alarm above calls this interval too short. With the share of the closed form it is "
+        "The alarm above calls this interval too short. With 20% of the closed form it is "
         f"{lower:.3f} to {upper:.3f}." in page
     )
 

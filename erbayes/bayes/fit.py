@@ -142,9 +142,9 @@ class Fit(FittedTree):
 
         Each end is `weight`, a number or one for each metric, times that of the posterior, which depends on
         priors for entities outside the sample, and the rest is that of the closed form, which depends on the
-        design alone. If a matcher may cap its clusters, the closed form only has its share in the reading
-        that it does not. A metric without a weight, or that the model does not have, is the closed form's.
-        `values` are the posterior draws.
+        design alone. What depends on true sizes, if a matcher may cap its clusters, is the posterior's, since
+        the closed form knows of no cap. A metric without a weight, or that the model does not have, is the
+        closed form's. `values` are the posterior draws.
         """
         metrics = resolve_metrics(metrics)
         modelled, _ = split_identified(metrics)
@@ -153,17 +153,15 @@ class Fit(FittedTree):
         if modelled:
             values[..., own] = self.apply(modelled).chains
         closed, lost = self._estimate_closed(metrics, values)
-        quoted = ~own | (~lost & (np.asarray(weight) == 0))
-        if quoted.any():
-            part, rng = (
-                closed.part(np.flatnonzero(quoted).tolist()),
-                np.random.default_rng([self.seed, STREAM]),
-            )
-            values[..., quoted] = part.as_draws(shape[0] * shape[1], rng).flat.reshape(*shape, -1)
         open_ = self.capped is not None and self.capped.chance > 0
         capped = own & [open_ and metric.depends_on_true_size for metric in metrics]
-        cut = 0.0 if self.capped is None else self.capped.cut.mean()
-        shares = np.select([~own, lost, capped], [0.0, 1.0, cut + (1 - cut) * weight], weight)
+        alone = lost | capped
+        quoted = ~own | (~alone & (np.asarray(weight) == 0))
+        if quoted.any():
+            part = closed.part(np.flatnonzero(quoted).tolist())
+            rng = np.random.default_rng([self.seed, STREAM])
+            values[..., quoted] = part.as_draws(shape[0] * shape[1], rng).flat.reshape(*shape, -1)
+        shares = np.select([~own, alone], [0.0, 1.0], weight)
         names = tuple(metric.name for metric in metrics)
         return Estimates.of_draws(
             names,
@@ -381,8 +379,8 @@ def _explain_metrics(fit: Fit, level: float) -> list[str]:
             f"and {_format_percent(larger)} in entities of more than {largest:,.0f} records"
         ),
     }
-    paragraphs, bounds = [], zip(draws.interval(level), answer.interval(level), strict=True)
-    for name, mean, ((lower, upper), (low, high)) in zip(draws.names, draws.mean, bounds, strict=True):
+    paragraphs, ends = [], zip(draws.interval(level), answer.interval(level), answer.weight, strict=True)
+    for name, mean, ((lower, upper), (low, high), own) in zip(draws.names, draws.mean, ends, strict=True):
         shifts = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
         sentences = [
             f"{name} is {mean:.3f}, {100 * level:g} % interval {lower:.3f} to {upper:.3f}.",
@@ -392,7 +390,7 @@ def _explain_metrics(fit: Fit, level: float) -> list[str]:
         ]
         if name == pairwise_recall.name and is_unreliable(fit):
             sentences.append("The alarm above calls this interval too short.")
-        sentences.append(f"With the share of the closed form it is {low:.3f} to {high:.3f}.")
+        sentences.append(f"With {1 - own:.0%} of the closed form it is {low:.3f} to {high:.3f}.")
         paragraphs.append(" ".join(sentences))
     return paragraphs
 

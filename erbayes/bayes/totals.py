@@ -40,8 +40,11 @@ BEND = 0.12
 """Median of b before the prediction is seen, that of a log-normal distribution of natural sd 2."""
 SPREAD = 0.8
 """Standard deviation of log b, which is from .025 to .6 with probability .95."""
-STRAY = 0.15
-"""Standard deviation of a that is added, because the tail above a cap need not go on as below it."""
+STRAY = 0.5
+"""Standard deviation of a that is added, because the tail above a cap need not go on as below it.
+
+With .15, recall after looks covered .13 where sizes have an exponential end far above the cap.
+"""
 STREAM = 2**20
 """Stream of the seed of a fit, which no part or candidate model has."""
 LEAST_AGREEING = 0.02

@@ -252,7 +252,8 @@ class Heap:
     """A heap of predicted clusters, which a matcher's cap leaves, and a population whose entities end there.
 
     `size`: the fullest size of the heap; `clusters`: their number; `around`: clusters of each size near the
-    heap, on average; `excess`: clusters from .9 to 1.1 of the size beyond those to be expected there.
+    heap, on average; `excess`: clusters from .9 to 1.1 of the size beyond those to be expected there, which
+    are those of smaller sizes up to the heap, and of larger ones above it.
     """
 
     size: int
@@ -347,6 +348,6 @@ def find_heap(known: KnownTotals) -> Heap | None:
         return None
     j = int(np.where(found, errors, -np.inf).argmax())
     around = (below[j] + over[j]) / (near[j] - low[j] + end[j] - above[j])
-    # a piece that lost or gained a record is one too
-    excess = window[j] - (above[j] - near[j]) * b[j]
+    # a piece that lost or gained a record is one too, and a cap leaves no other cluster above it
+    excess = window[j] - (c[j] + 1 - near[j]) * b[j] - (above[j] - c[j] - 1) * a[j]
     return Heap(int(c[j]), int(alone[j]), round(float(around), 1), round(float(excess), 1))
