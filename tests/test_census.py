@@ -1,5 +1,8 @@
 """A full sample equals the population value, with standard error 0, under every design."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import oracle
 import pandas as pd
@@ -11,8 +14,12 @@ from erbayes import metrics as m
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 ENTITY = (*m.ALL, m.P_clust)
-BY_ENTITY = ("inverse", "split-", "closest")
-DUAL = (*(x for x in m.ALL if not x.name.startswith(BY_ENTITY)), m.purity, m.closest_cluster_precision)
+PREDICTED = eb.measure_predicted({1: "a", 2: "a"}, {1: "x", 2: "y"}, ["a"])
+DUAL = [
+    metric
+    for metric in (*m.ALL, *m.definitions.OTHERS)
+    if all(isinstance(c, eb.columns.Known) or c.identified(PREDICTED) for c in metric.columns)
+]
 
 
 def population(seed: int, N: int = 60) -> tuple[pd.Series, pd.Series]:
@@ -105,6 +112,15 @@ def test_unidentified_metrics_refuse():
     units = eb.measure_predicted(pred, inside, [pred.iloc[5]], whole_entities=False)
     with pytest.raises(eb.NotIdentified, match="full size of every true entity"):
         eb.engine.taylor(eb.Sample(units, design), [m.pairwise_recall])
+
+
+def test_the_page_on_metrics_names_those_that_a_sample_does_not_identify():
+    page = Path(__file__).parents[1] / "docs" / "guide" / "metrics.md"
+    rows = re.findall(r"^\| ([a-z ]+), each with .* \| (.*) \|$", page.read_text(encoding="utf-8"), re.M)
+    for (sampled, named), known in zip(rows, (m.ALL, DUAL), strict=True):
+        lacking = {x.name for x in (*m.ALL, *m.definitions.OTHERS)} - {x.name for x in known}
+        said = f"{sampled} do not identify {', '.join(sorted(lacking))}: say so in docs/guide/metrics.md"
+        assert {*re.findall(r"`(.*?)`", named)} == lacking, said
 
 
 @pytest.mark.parametrize("large", [lambda N: N > 1, lambda N: N == 2, lambda N: N > 50])

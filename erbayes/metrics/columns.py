@@ -346,6 +346,11 @@ def whole_column(column: Column) -> Column:
     return column.column if isinstance(column, InDomain | Between) else column
 
 
+def is_of_entities(column: Column | Known) -> bool:
+    """Return whether sampled entities identify a column."""
+    return not isinstance(column, Unidentified) and getattr(column, "by_entity", True)
+
+
 def depends_on_true_size(column: Column | Known) -> bool:
     """Return whether a total differs between truths that join the same pieces to entities in other ways.
 

@@ -34,62 +34,6 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, Remedy, number
 from . import columns as u
 
-__all__ = [
-    "ALL",
-    "DEFAULT_METRICS",
-    "PER_RECORD",
-    "UNIT",
-    "Metric",
-    "P_block",
-    "P_clust",
-    "P_rec",
-    "R_block",
-    "R_clust",
-    "R_rec",
-    "adjusted_rand",
-    "b3_precision",
-    "b3_precision_entities",
-    "b3_recall",
-    "b3_recall_entities",
-    "basic_merge_distance",
-    "ceaf",
-    "closest_cluster_precision",
-    "closest_cluster_recall",
-    "cluster_f",
-    "cluster_f1",
-    "cluster_precision",
-    "cluster_recall",
-    "completeness",
-    "entities",
-    "fowlkes_mallows",
-    "hill1",
-    "hill2",
-    "homogeneity",
-    "inverse_purity",
-    "jaccard",
-    "link_ratio",
-    "matching_rate",
-    "mean_cluster_size",
-    "merges",
-    "muc_precision",
-    "muc_recall",
-    "mutual_information",
-    "pairwise_f",
-    "pairwise_f1",
-    "pairwise_precision",
-    "pairwise_recall",
-    "purity",
-    "rand",
-    "resolve_metrics",
-    "singleton_share",
-    "split_rate",
-    "splits",
-    "talburt_wang",
-    "v_measure1",
-    "van_dongen",
-    "variation_of_information",
-]
-
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
 """The least and the largest value of a share."""
@@ -256,6 +200,8 @@ def _make_metric(
     absolute: bool = False,
 ) -> Metric:
     """Return a metric with the words of its row in definitions.csv."""
+    if name not in WORDS:
+        raise LookupError(f"{name} has no words: add its row to erbayes/metrics/definitions.csv")
     group, source, meaning = WORDS[name]
     return Metric(name, columns, formula, size, support, source, absolute, meaning, group)
 
@@ -429,10 +375,11 @@ hill1 = _make_metric(
 )
 hill2 = _make_metric("hill2", (_squares, *_per_size), lambda s, r, N: N * r / s, PER_RECORD, POSITIVE)
 
-OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS")
-"""The metrics that sampled entities do not identify; sampled predicted clusters identify the first two."""
-ALL = Metrics((m for m in vars().values() if isinstance(m, Metric) and m not in OTHERS), "ALL")
+_every = [m for m in vars().values() if isinstance(m, Metric)]
+ALL = Metrics((m for m in _every if all(map(u.is_of_entities, m.columns))), "ALL")
 """Every metric above that sampled entities identify, in this order, group by group."""
+OTHERS = Metrics((m for m in _every if m not in ALL), "OTHERS")
+"""The metrics above that sampled entities do not identify."""
 
 # The paper's names [B22, appendix A.2]. Weights come from the design: under uniform records
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
@@ -518,11 +465,18 @@ def _find_metric(name: str) -> Metric:
     if family := re.fullmatch(rf"({'|'.join(FAMILIES)})(\d+\.?\d*)", name.lower()):
         return FAMILIES[family[1]](float(family[2]))
     alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
-    alike["count"] = entities.name  # as the statistic of `impact` is called
+    alike |= {"count": entities.name, "f-measure": "f1"}  # `impact` has a statistic of this name
     asked = name.lower().replace("_", "-")
+    if weight := re.search(r"f(\d+\.?\d*)$", asked):
+        alike |= {made: made for made in (f"{family}{weight[1]}" for family in FAMILIES)}
     # the end of a name says what is measured, which tells more than like letters do
     near = [n for n in alike if n.endswith(f"-{asked}")] + get_close_matches(asked, alike)
     if near:
         meant = " or ".join(repr(alike[n]) for n in dict.fromkeys(near))
         raise DataError(f"no metric {name!r}: did you mean {meant}?")
     raise DataError(f"no metric {name!r}", Remedy("see all", "erbayes.metrics.ALL", "erbayes metrics"))
+
+
+# the names of the room: every metric, and these
+_OTHER_NAMES = "ALL DEFAULT_METRICS PER_RECORD UNIT Metric cluster_f pairwise_f resolve_metrics".split()
+__all__ = _OTHER_NAMES + [name for name, value in vars().items() if isinstance(value, Metric)]
