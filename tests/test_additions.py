@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from closed import closed
 from matplotlib.figure import Figure
+from test_design import DESIGNS
 
 import erbayes as eb
 from erbayes import design, engine, plots
@@ -26,11 +27,11 @@ from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
 from erbayes.cli import TAKES
 from erbayes.cli.analyses import KindName, MetricOptions
-from erbayes.design import changes
+from erbayes.design import changes, records, units
 from erbayes.labels import Annotator, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
-from erbayes.study import UniformEntities, draw_samples, study
+from erbayes.study import draw_samples, study
 from erbayes.study import populations as sim
 
 bootstrap_room = import_module("erbayes.engine.replicates")
@@ -65,89 +66,24 @@ def classes(room, *methods):
 def each_has_a_row(found, table, add):
     """Fail with what to add for a class without a row, and with the row of a class that is gone."""
     new, gone = (sorted(x.__name__ for x in a - b) for a, b in ((found, {*table}), ({*table}, found)))
-    assert not new, f"{', '.join(new)}: {add} in tests/test_additions.py"
+    assert not new, f"{', '.join(new)}: {add}"
     assert not gone, f"{', '.join(gone)}: no such class, delete its row where you would {add}"
 
 
-ROOT = eb.columns.ClusterSum("root", np.sqrt)
-DRAWN = "what was drawn; it is read from the folder of the draws"
-DESIGNS = {
-    eb.UniformRecords: eb.UniformRecords(),
-    eb.UniformClusters: eb.UniformClusters(),
-    eb.DistinctEntities: eb.DistinctEntities(90),
-    eb.KnownWeights: eb.KnownWeights(pd.Series(1.0, LABELLED)),
-    eb.design.BySize: eb.design.BySize(np.sqrt),
-    eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
-    eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
-    eb.design.Responding: eb.design.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
-    eb.design.ByPredictedSize: eb.design.ByPredictedSize(ROOT),
-    eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
-    eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
-    eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
-    eb.design.Pooled: eb.design.Pooled(
-        [eb.UniformRecords(LABELLED[:40]), eb.design.ByPredictedSize(ROOT, LABELLED[40:])]
-    ),
-}
-NOT_IN_THE_SHELL = {
-    eb.design.BySize: "a function of sizes",
-    eb.WeightedRecords: "probabilities of records; use known-weights",
-    eb.design.Responding: "another design; a folder of draws has its unresolved ones",
-    eb.design.ByPredictedSize: DRAWN,
-    eb.design.FrozenWeights: "another design; --drawn-from makes it",
-    eb.design.KnownSelection: "chances of units; use known-weights",
-    eb.design.KnownInclusion: DRAWN,
-    eb.design.Pooled: DRAWN,
-}
-PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.ByPredictedSize}
-WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.design.BySize}
-STUDIED = {
-    eb.UniformRecords: Records(),
-    eb.UniformClusters: UniformEntities(),
-    eb.design.ByPredictedSize: sampling.Multipurpose(),
-}
-NOT_STUDIED = {
-    eb.DistinctEntities: "a function as an engine has it, on Records",
-    eb.KnownWeights: "weights belong to a sample",
-    eb.WeightedRecords: "probabilities belong to a sample",
-    eb.Stratified: "strata belong to a population",
-    eb.design.BySize: "no plan yet: a plan of your own draws it",
-    eb.design.FrozenWeights: "weights belong to a sample",
-    eb.design.Responding: "responses belong to a sample",
-    eb.design.KnownSelection: "chances belong to a sample",
-    eb.design.KnownInclusion: "probabilities belong to a sample",
-    eb.design.Pooled: "no plan yet: a plan of your own draws it",
-}
-DRAWN_BY = {
-    eb.UniformRecords: sampling.Records(),
-    eb.design.FrozenWeights: "another design",
-    eb.UniformClusters: sampling.PredictedClusters(),
-    eb.design.ByPredictedSize: sampling.Multipurpose(),
-    eb.WeightedRecords: "chances up to a factor, of draws made elsewhere",
-    eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
-    eb.design.Pooled: sampling.Strata(),
-    eb.design.KnownSelection: sampling.GivenProbabilities(),
-    eb.DistinctEntities: "a form of labels, not of draws",
-    eb.KnownWeights: "draws made elsewhere",
-    eb.design.BySize: "draws of entities, which a prediction does not hold",
-    eb.Stratified: "draws of entities, which a prediction does not hold",
-    eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
-}
+def make_design(cls):
+    return DESIGNS[cls].make(LABELS, UNITS)
 
 
 def sampled(cls):
     if cls is eb.WeightedRecords:
         drawn = LABELS.index[::3]
-        return eb.Sample(eb.measure(PREDICTION, LABELS[LABELS.isin(LABELS[drawn])]), DESIGNS[cls])
-    return eb.Sample(UNITS, DESIGNS[cls])
+        return eb.Sample(eb.measure(PREDICTION, LABELS[LABELS.isin(LABELS[drawn])]), make_design(cls))
+    return eb.Sample(UNITS, make_design(cls))
 
 
 def test_every_design_has_an_example():
-    found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
-    found |= classes(changes, "expand")
-    each_has_a_row(found, DESIGNS, "add a design of some labels to DESIGNS")
-    studied = STUDIED | NOT_STUDIED
-    each_has_a_row(found, studied, "add a plan that draws it to STUDIED, or a reason to NOT_STUDIED,")
-    each_has_a_row(found, DRAWN_BY, "add its plan of erbayes.labels, or why there is none, to DRAWN_BY")
+    found = set().union(*(classes(room, "expand") for room in (changes, records, units)))
+    each_has_a_row(found, DESIGNS, "add its row to DESIGNS in tests/test_design.py")
 
 
 @pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
@@ -156,7 +92,7 @@ class TestDesign:
         assert np.isfinite(eb.engine.taylor(sampled(cls), PR).apply(PR).interval()).all()
 
     def test_is_explained(self, cls):
-        in_shell = () if cls in NOT_IN_THE_SHELL else ("../README.md",)
+        in_shell = () if DESIGNS[cls].not_in_shell else ("../README.md",)
         for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
             named = f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where)
             assert named, f"say what {cls.__name__} is in docs/{where}"
@@ -164,35 +100,32 @@ class TestDesign:
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
-        said = (
-            f"add {option} to DesignName in erbayes/cli/predictions.py, or why not to NOT_IN_THE_SHELL here"
-        )
-        assert (option in TAKES) != (cls in NOT_IN_THE_SHELL), said
+        said = f"add {option} to TAKES in erbayes/cli/predictions.py, or not_in_shell to its row of DESIGNS"
+        assert (option in TAKES) != bool(DESIGNS[cls].not_in_shell), said
 
     def test_is_planned_or_refused(self, cls):
-        if cls in PLANNED:
-            assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).table(0.1)["n"][0] > 1
+        by_size = hasattr(cls, "selection") and cls.fixed_size
+        if by_size or cls is eb.design.ByPredictedSize:
+            assert forecast(PEOPLE, PR, {"d": make_design(cls)}).table(0.1)["n"][0] > 1
         else:
             with pytest.raises(
                 eb.DataError,
                 match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* ByPredictedSize can",
             ):
-                forecast(PEOPLE, PR, {"d": DESIGNS[cls]})
+                forecast(PEOPLE, PR, {"d": make_design(cls)})
 
     def test_is_studied_or_has_a_reason(self, cls):
-        assert (cls in STUDIED) != (cls in NOT_STUDIED), "it is studied, or has a reason, and not both"
-        if cls in STUDIED:
-            (drawn,) = draw_samples(STUDIED[cls], UNITS, 60, 1, np.random.default_rng(1)).separate
+        plan = DESIGNS[cls].studied
+        if not isinstance(plan, str):
+            (drawn,) = draw_samples(plan, UNITS, 60, 1, np.random.default_rng(1)).separate
             assert type(drawn.design) is cls
             engines = {"t": engine.Taylor(), "j": engine.Jackknife()}
-            table = study(
-                {"p": PEOPLE}, {"d": STUDIED[cls]}, [150], engines, PR, repetitions=40, seed=1
-            ).table()
+            table = study({"p": PEOPLE}, {"d": plan}, [150], engines, PR, repetitions=40, seed=1).table()
             assert (table.failures == 0).all() and (table.bias.abs() < 4.5 * table.rmse / 40**0.5).all()
             assert (table.coverage > 0.8).all()
 
     def test_is_drawn_or_has_a_reason(self, cls):
-        plan = DRAWN_BY[cls]
+        plan = DESIGNS[cls].drawn
         if isinstance(plan, str):
             return
         by_value = cls in (eb.design.KnownSelection, eb.design.Pooled)
@@ -219,7 +152,7 @@ class TestDesign:
     @pytest.mark.slow
     def test_has_a_size_model_or_is_refused(self, cls):
         evidence = pytest.importorskip("erbayes.bayes.data").Evidence
-        if cls in WITH_MODEL:
+        if hasattr(cls, "selection"):
             assert evidence.of(sampled(cls)).entities.size.sum() > 0
         else:
             with pytest.raises(eb.NotIdentified, match="the chance of an entity is no known function"):
@@ -239,15 +172,6 @@ ENGINES = {
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
 }
-PAIRED = {
-    eb.auxiliary.Assisted,
-    engine.closed_form.ClosedForm,
-    engine.Taylor,
-    engine.Jackknife,
-    engine.named.Advised,
-    engine.Resampled,
-}
-
 
 BOUNDED = (m.b3_precision, m.b3_recall)
 
@@ -274,7 +198,7 @@ def test_every_engine_has_an_example():
         two_phases.TwoPhase,
         eb.metrics.Metric,
     }  # cheap labels of one sample, which no study draws again; a metric refuses a call
-    each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES")
+    each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES here")
 
 
 def test_restored_labels_have_no_second_clustering():
@@ -323,7 +247,7 @@ class TestEngine:
 
     def test_compares_or_is_refused(self, one):
         both = {"a": PREDICTION, "b": TRUTH}
-        if type(one) in PAIRED:
+        if hasattr(one, "paired"):
             # records, under which the advised engine loads no model
             found = eb.compare(both, LABELS, eb.UniformRecords(), PR, engine=one, rng=1).differences()
             assert (found["upper"] > found["lower"]).all()
@@ -366,7 +290,7 @@ def normal(x, sd, support):
 def test_every_kind_has_an_example():
     rooms = (intervals, bootstrap_room, betting_room)
     found = set().union(*(classes(room, "suits", "bounds") for room in rooms))
-    each_has_a_row(found, KINDS, "add an interval of this kind to KINDS")
+    each_has_a_row(found, KINDS, "add an interval of this kind to KINDS here")
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: type(kind).__name__)

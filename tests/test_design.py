@@ -2,7 +2,8 @@
 
 import tracemalloc
 from collections import Counter
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
@@ -15,11 +16,12 @@ import pytest
 from checks import raises
 
 import erbayes as eb
-from erbayes import design as design_room
+from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
 from erbayes.design.draws import Round, count_each, count_fixed, count_independent, count_once
+from erbayes.study import UniformEntities
 
 pytestmark = pytest.mark.kernel
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
@@ -55,6 +57,27 @@ def in_any_order(choices, n):
     """Each n draws with replacement without their order, which no design looks at, and the number of their orders."""
     for drawn in combinations_with_replacement(choices, n):
         yield factorial(n) // prod(map(factorial, Counter(drawn).values())), drawn
+
+
+def of_records(repeats=False):
+    for orders, drawn in in_any_order(TRUE, 3):
+        owners = [TRUE[r] for r in drawn]
+        yield orders / 9**3, owners, eb.UniformRecords(owners, repeats=repeats)
+
+
+def of_distinct_entities():
+    for chance, owners, _ in of_records():
+        yield chance, owners, eb.DistinctEntities(3)
+
+
+def of_clusters():
+    return ((1 / 10, drawn, eb.UniformClusters(population=5)) for drawn in combinations("xyzuv", 3))
+
+
+def of_strata():
+    strata = dict(zip("xyzuv", [0, 0, 0, 1, 1], strict=True))
+    for drawn in combinations("xyz", 2):
+        yield 1 / 3, (*drawn, "u", "v"), eb.Stratified(strata, {0: 3, 1: 2})
 
 
 def of_weighted_records():
@@ -164,64 +187,72 @@ def of_another_prediction():
         yield orders * np.prod([p[r] for r in drawn]), owners, design
 
 
-ALL_SAMPLES = {
-    eb.design.FrozenWeights: of_another_prediction,
-    eb.UniformClusters: lambda: [
-        (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
-    ],
-    eb.UniformRecords: lambda: [
-        (orders / 9**3, [TRUE[r] for r in s], eb.UniformRecords(draws=[TRUE[r] for r in s]))
-        for orders, s in in_any_order(TRUE, 3)
-    ],
-    eb.DistinctEntities: lambda: [
-        (orders / 9**3, [TRUE[r] for r in s], eb.DistinctEntities(3)) for orders, s in in_any_order(TRUE, 3)
-    ],
-    eb.Stratified: lambda: [
-        (1 / 3, (*s, "u", "v"), eb.Stratified(dict(zip("xyzuv", [0, 0, 0, 1, 1], strict=True)), {0: 3, 1: 2}))
-        for s in combinations("xyz", 2)
-    ],
-    eb.WeightedRecords: of_weighted_records,
-    eb.KnownWeights: of_known_weights,
-    eb.design.BySize: of_units_by_size,
-    eb.design.ByPredictedSize: of_predicted_size,
-    eb.design.KnownSelection: of_known_chances,
-    eb.design.KnownInclusion: of_known_inclusion,
-    eb.design.Pooled: of_pooled,
-}
-"""Every sample that a design can draw of the five entities, with its chance and its design."""
+@dataclass(frozen=True)
+class Row:
+    """What tests know of a class of designs.
 
+    `samples` yields every sample that it can draw of the five entities, with its chance and its design; None
+    if it adjusts other designs, whose samples it has. `make` makes a design of some labels, record -> entity,
+    and of their units. `drawn` and `studied`: plans of `erbayes.labels` and of studies that draw it, or why
+    none does. `not_in_shell`: why it is no value of --design. `says_nothing`: weights change with labels in
+    no way that an analysis of labelling errors knows.
+    """
+
+    samples: Callable | None
+    make: Callable
+    drawn: object
+    studied: object
+    not_in_shell: str = ""
+    says_nothing: bool = False
+
+
+FOLDER, SAMPLE = "what was drawn; it is read from the folder of the draws", "it belongs to a sample"
+ENTITIES, NO_PLAN = "draws of entities, which a prediction does not hold", "no plan yet: your own draws it"
+DESIGNS = {
+    eb.UniformRecords: Row(of_records, lambda labels, units: eb.UniformRecords(),
+        sampling.Records(), sampling.Records()),
+    eb.UniformClusters: Row(of_clusters, lambda labels, units: eb.UniformClusters(),
+        sampling.PredictedClusters(), UniformEntities()),
+    eb.DistinctEntities: Row(of_distinct_entities, lambda labels, units: eb.DistinctEntities(90),
+        "a form of labels, not of draws", "a function as an engine has it, on Records"),
+    eb.KnownWeights: Row(of_known_weights, lambda labels, units: eb.KnownWeights(pd.Series(1.0, units.ids)),
+        "draws made elsewhere", SAMPLE, says_nothing=True),
+    eb.Stratified: Row(of_strata,
+        lambda labels, units: eb.Stratified({i: i % 2 for i in units.ids}, {0: 400, 1: 400}),
+        ENTITIES, "strata belong to a population"),
+    eb.WeightedRecords: Row(of_weighted_records, lambda labels, units: eb.WeightedRecords.of(
+            labels, list(labels.index[::3]), pd.Series(1.0, labels.index)),
+        "draws made elsewhere", SAMPLE, "probabilities of records; use known-weights"),
+    eb.design.BySize: Row(of_units_by_size, lambda labels, units: BySize(np.sqrt),
+        ENTITIES, NO_PLAN, "a function of sizes", says_nothing=True),
+    eb.design.ByPredictedSize: Row(of_predicted_size, lambda labels, units: eb.design.ByPredictedSize(ROOTS),
+        sampling.Multipurpose(), sampling.Multipurpose(), FOLDER, says_nothing=True),
+    eb.design.FrozenWeights: Row(of_another_prediction,
+        lambda labels, units: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOTS), units),
+        "another design", SAMPLE, "another design; --drawn-from makes it", says_nothing=True),
+    eb.design.Responding: Row(None,
+        lambda labels, units: eb.design.Responding(eb.UniformRecords(), [True] * len(units) + [False]),
+        "another design, by RecordDraws.design(labels, unresolved=...)", SAMPLE,
+        "another design; a folder of draws has its unresolved ones"),
+    eb.design.KnownSelection: Row(of_known_chances,
+        lambda labels, units: eb.design.KnownSelection(dict.fromkeys(units.ids, 0.002)),
+        sampling.GivenProbabilities(), SAMPLE, "chances of units; use known-weights", says_nothing=True),
+    eb.design.KnownInclusion: Row(of_known_inclusion,
+        lambda labels, units: eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.2)),
+        sampling.PredictedClusters(sampling.Records()), SAMPLE, FOLDER, says_nothing=True),
+    eb.design.Pooled: Row(of_pooled, lambda labels, units: eb.design.Pooled(
+            [eb.UniformRecords(units.ids[:40]), eb.design.ByPredictedSize(ROOTS, units.ids[40:])]),
+        sampling.Strata(), NO_PLAN, FOLDER, says_nothing=True),
+}  # fmt: skip
+ALL_SAMPLES = {cls: row.samples for cls, row in DESIGNS.items() if row.samples is not None}
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
     (eb.design.KnownInclusion, lambda: of_poisson_records(2.5)),
     (eb.design.KnownInclusion, lambda: of_poisson_records(8)),
     (eb.design.KnownInclusion, of_certain_units),
-    (
-        eb.UniformRecords,
-        lambda: [
-            (1 / 84, [TRUE[r] for r in s], eb.UniformRecords([TRUE[r] for r in s], population=9))
-            for s in combinations(TRUE, 3)
-        ],
-    ),
-    (eb.design.KnownInclusion, of_independent_units),
-    (eb.design.Pooled, of_pooled_strata),
-    (
-        eb.UniformRecords,
-        lambda: [
-            (orders / 9**3, [TRUE[r] for r in s], eb.UniformRecords([TRUE[r] for r in s], repeats=True))
-            for orders, s in in_any_order(TRUE, 3)
-        ],
-    ),
+    (eb.UniformRecords, lambda: of_records(repeats=True)),
 ]
-"""The same, with further cases of some designs."""
-
-
-def test_every_design_has_all_its_samples():
-    found = {
-        value for value in vars(design_room).values() if isinstance(value, type) and hasattr(value, "expand")
-    }
-    # this one adjusts other designs, whose samples it has
-    around = {eb.design.Responding}
-    assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)} - around
+"""Every sample of the five entities by design, with further cases of some."""
 
 
 @pytest.mark.parametrize("cls, samples", MORE_SAMPLES, ids=lambda value: getattr(value, "__name__", ""))
@@ -235,18 +266,6 @@ def test_unbiased_over_all_samples(cls, samples):
     assert chance @ found[:, 1] == pytest.approx(variance, rel=1e-12)
 
 
-SAYS_NOTHING = {
-    eb.design.FrozenWeights,
-    eb.KnownWeights,
-    eb.design.BySize,
-    eb.design.ByPredictedSize,
-    eb.design.KnownSelection,
-    eb.design.KnownInclusion,
-    eb.design.Pooled,
-}
-"""Designs whose weights change with labels in no way that an analysis of labelling errors knows."""
-
-
 @pytest.mark.parametrize("cls", ALL_SAMPLES)
 def test_weights_follow_labels_as_a_design_says(cls):
     """One entity gets a record more: whether its weight changes, relative to those of the others."""
@@ -256,10 +275,10 @@ def test_weights_follow_labels_as_a_design_says(cls):
     fewer = {r: e for r, e in more.items() if r != grown}
     before, after = (design.expand(eb.measure(PRED, some)).weight for some in (fewer, more))
     changes = not np.allclose(before / before.sum(), after / after.sum())
-    if cls in SAYS_NOTHING:
-        assert not hasattr(design, "depends_on_labels")
-    else:
-        assert getattr(design, "design", design).depends_on_labels == changes  # of the one that it holds
+    said = f"say depends_on_labels in {cls.__name__}, or says_nothing in its row of DESIGNS"
+    assert hasattr(design, "depends_on_labels") != DESIGNS[cls].says_nothing, said
+    if not DESIGNS[cls].says_nothing:
+        assert design.depends_on_labels == changes
 
 
 def test_single_unit_strata():

@@ -4,4 +4,4 @@ from . import definitions
 from .definitions import *
 from .estimates import Estimates
 
-__all__ = [*definitions.__all__, "Estimates"]
+__all__ = [*vars(definitions)["__all__"], "Estimates"]

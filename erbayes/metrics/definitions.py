@@ -25,7 +25,7 @@ from functools import cached_property
 from io import StringIO
 from operator import truediv
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -477,6 +477,6 @@ def _find_metric(name: str) -> Metric:
     raise DataError(f"no metric {name!r}", Remedy("see all", "erbayes.metrics.ALL", "erbayes metrics"))
 
 
-# the names of the room: every metric, and these
-_OTHER_NAMES = "ALL DEFAULT_METRICS PER_RECORD UNIT Metric cluster_f pairwise_f resolve_metrics".split()
-__all__ = _OTHER_NAMES + [name for name, value in vars().items() if isinstance(value, Metric)]
+if not TYPE_CHECKING:  # type checkers read lists of names alone, and take all public ones if there is none
+    _others = "ALL DEFAULT_METRICS PER_RECORD UNIT Metric cluster_f pairwise_f resolve_metrics".split()
+    __all__ = [*_others, *(name for name, value in vars().items() if isinstance(value, Metric))]
