@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from source import parse_package
+from source import parse, parse_package
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -20,6 +20,7 @@ from erbayes._internal import remedies
 from erbayes._internal.errors import Grade, Sentence, grade_of
 from erbayes.cli import app
 from erbayes.design.records import expect_unreached_links
+from erbayes.engine import diagnostics
 from erbayes.large import scan
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals
@@ -44,6 +45,21 @@ def test_a_sentence_is_a_str_with_a_grade_that_copies_keep():
     moved = sentence.about("kind B: ")
     assert moved == f"kind B: {sentence}" and moved.grade is Grade.FAULT
     assert moved.remedies == sentence.remedies and grade_of("a text of a user") is Grade.CAUTION
+
+
+def test_every_alarm_of_a_sample_has_a_row_of_the_page():
+    """Functions quote the name of their row. `alarms` makes that of a single draw itself."""
+    page = (Path(__file__).parents[1] / "docs/guide/which-estimator.md").read_text(encoding="utf-8")
+    table = page.partition("| alarm |")[2].partition("\n\n")[0]
+    rows, told = {*re.findall(r"^\| (\w[^|]*) \|", table, re.M)}, {"a single draw"}
+    for function in parse(Path(diagnostics.__file__)).body:
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        if function.__class__ is ast.FunctionDef and "Sentence" in {getattr(c.func, "id", "") for c in calls}:
+            names = re.findall(r'"(.+?)"', ast.get_docstring(function).partition("\n")[0])
+            assert names or function.name == "alarms", f"quote the name of its row in {function.name}"
+            told |= {*names}
+    assert not told - rows, f"add {sorted(told - rows)} to the alarms in docs/guide/which-estimator.md"
+    assert not rows - told, f"docs/guide/which-estimator.md has alarms that there are not: {rows - told}"
 
 
 def test_a_warning_has_the_grade_of_its_sentence():

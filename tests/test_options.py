@@ -1,11 +1,10 @@
 """What the commands share is declared once, and all of them take it."""
 
 import inspect
-import re
 import sys
 from collections import Counter
 from contextlib import chdir
-from dataclasses import fields
+from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from itertools import product
@@ -29,20 +28,20 @@ from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
 pytestmark = pytest.mark.lowest
-BY = {"by", "across", "attributes"}
-ERRORS = {"annotator-errors"}
-OWN = {
-    "estimate": {*("looks", "engine", "picture", "format", "output", "strict")} | BY | ERRORS,
-    "compare": {"all-pairs", "engine", "picture", "format", "output", "strict"} | BY | ERRORS,
-    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output", "replace"}
-    | BY
-    | ERRORS,
-    "plan": {"looks", "half-width", "per-unit", "per-record", "format", "output"},
-    "check": {"looks", "min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
-}
-LACKS = {"check": {"metrics", "interval"}}
-"""Shared options that a command does not take: those of class `MetricOptions`."""
-COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
+RUNS = {command.name: command.callback for command in app.registered_commands}
+
+
+def parameters(command):
+    return inspect.signature(RUNS[command].__wrapped__, eval_str=True).parameters
+
+
+def takes_inputs(command):
+    """Whether a command has the class of options of predictions and their labels."""
+    there = parameters(command).get("inputs")
+    return there is not None and issubclass(there.annotation, inputs.Inputs)
+
+
+COMMANDS = [command for command in RUNS if takes_inputs(command)]
 
 
 @cache
@@ -52,20 +51,22 @@ def shown(command):
     return {p.opts[0].removeprefix("--"): (p.required, p.default, p.help) for p in found}
 
 
-def test_every_command_takes_every_shared_option_in_the_same_order():
-    shared = {c: [name for name in shown(c) if name not in own] for c, own in OWN.items()}
-    for command, names in shared.items():
-        wanted = [n for n in shared["estimate"] if n not in LACKS.get(command, ())]
-        assert names == wanted, f"{command}: put options of one command into `OWN`"
-    assert len(shared["estimate"]) > 25
+def list_shared():
+    """Names of the options that all commands on labelled predictions take, in the order of each."""
+    common = set.intersection(*({*shown(command)} for command in COMMANDS))
+    return {command: [name for name in shown(command) if name in common] for command in COMMANDS}
 
 
-def test_shared_options_mean_the_same_everywhere():
+def test_shared_options_have_one_order_and_one_meaning():
     several = {"prediction", "cluster", "table", "missing"}
-    for command, own in OWN.items():
-        for name, said in shown(command).items():
-            if name not in own | several | ({"metrics"} if command == "plan" else set()):
-                assert said == shown("estimate")[name], (command, name)
+    for command, names in list_shared().items():
+        assert names == list_shared()["estimate"], f"{command} has shared options in another order"
+        for name in {*names} - several - {"output"}:
+            said = (
+                f"erbayes {command} and estimate say different things of --{name}: use one class of options"
+            )
+            assert shown(command)[name] == shown("estimate")[name], said
+    assert len(COMMANDS) > 5 and len(names) > 20
 
 
 def test_every_policy_for_missing_records_is_listed():
@@ -73,14 +74,16 @@ def test_every_policy_for_missing_records_is_listed():
 
 
 def test_no_two_commands_declare_the_same_option():
-    signatures = [inspect.signature(run.__wrapped__) for run in COMMANDS.values()]
-    declared = Counter(name for signature in signatures for name in signature.parameters)
-    shared = {"inputs", "asked", "by_engine", "domains", "errors", "picture", "printing"}
-    assert {name for name, times in declared.items() if times > 1} == shared
+    declared = [one for command in COMMANDS for one in parameters(command).values()]
+    times = Counter(one.name for one in declared if not is_dataclass(one.annotation))
+    again = sorted(name for name, n in times.items() if n > 1)
+    assert not again, (
+        f"commands declare {', '.join(again)} several times: make it a field of a class of options"
+    )
 
 
 def test_required_options_come_first():
-    for command in OWN:
+    for command in COMMANDS:
         required = [required for required, *_ in shown(command).values()]
         assert required == sorted(required, reverse=True)
         assert sum(required) == (command != "compare")  # a folder remembers the others
@@ -104,7 +107,6 @@ def list_paths(run):
             yield "output" if "--output" in (said.param_decls or ()) else name, said
 
 
-RUNS = {command.name: command.callback for command in app.registered_commands}
 WRITTEN = {"output", "picture", "problems"}
 """Options that name what a command writes. All others name what it reads."""
 FILES = {
@@ -138,18 +140,6 @@ def test_a_file_that_is_read_is_not_written_over(folder, command, written, read)
     before = Path(output).read_bytes()
     assert "it is read as" in refused(command, *given.values(), *options, f"--{written}", output)
     assert Path(output).read_bytes() == before
-
-
-def test_every_shared_option_is_read():
-    """A field that no code reads would be an option without effect."""
-    room = Path(commands.__file__).parent
-    code = "\n".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
-    classes = [
-        inputs.One, inputs.Several, predictions.Drawing, predictions.LinkOptions, analyses.MetricOptions,
-        analyses.Minima, analyses.Domains, printing.Printing,
-    ]  # fmt: skip
-    declared = {field.name for one in classes for field in fields(one)}
-    assert len(declared) > 25 and not sorted(name for name in declared if not re.search(rf"\.{name}\b", code))
 
 
 # Options that change something

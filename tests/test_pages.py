@@ -111,6 +111,10 @@ def test_the_command_line_page_explains_every_option_once():
             slug(p) not in TOPICS and p.opts[0].startswith("--") and p.name != "help" for p in command.params
         )
     ]
+    absent = sorted({*TOPICS, *own} - {*shown})
+    assert not absent, (
+        f"add a block ```{{options}} NAME to docs/guide/command-line.md for {', '.join(absent)}"
+    )
     assert sorted(shown) == sorted([*TOPICS, *own])
     assert {slug(p) for c in commands.values() for p in c.params} <= {*TOPICS, *commands, "options"}
     assert re.findall(r"^## (\w+)$", text, re.M) == [*re.findall(r"^\| \[`(\w+)`\]", text, re.M)]

@@ -113,8 +113,9 @@ def _name_intervals(rows: pd.DataFrame) -> str:
     return f"{kinds} intervals of {names}"
 
 
+# docstrings quote the name that an alarm has in docs/guide/which-estimator.md
 def _warn_no_variation(fit: Estimates, intervals: pd.DataFrame) -> list[Sentence]:
-    """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
+    """Return "no variation: no draw shows an error", or "no variation, all draws are alike"."""
     settled = np.ptp(fit.unseen.certain, axis=-1) <= ROUNDING  # labels leave one value, if they are right
     still = np.flatnonzero((fit.sd == 0) & ~settled).tolist()
     sure = [(fit.names[j], is_at_an_end(float(fit.mean[j]), fit.support[j])) for j in still]
@@ -152,7 +153,7 @@ def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
 
 
 def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
-    """Return the alarm of predicted links in clusters larger than any that the sample touches."""
+    """Return "links out of reach": predicted links in clusters larger than any that the sample touches."""
     if (unreached := float(fitted.sample.unreached_links)) <= NOTABLE:
         return []
     what = f"{unreached:.0%} of all predicted links lie in clusters larger than any that the sample touches"
@@ -166,7 +167,7 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
 
 
 def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
-    """Return the alarm of intervals that do not allow for a matcher that caps its clusters, if it may."""
+    """Return "a heap in the predicted sizes", which a matcher's cap may have made, if intervals ignore it."""
     heap, looks = fitted.sample.heap, fitted.sample.looks
     if heap is None or not chance_capped(looks):
         return []
@@ -218,7 +219,7 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
 
 
 def _warn_records(sample: Sample) -> list[Sentence]:
-    """Return the alarm of draws that are not from N records, or not independent, by the records they tell."""
+    """Return "draws from another number of records" than N, or dependent ones, by the records they tell."""
     found = _estimate_records(sample)
     if found is None or abs(found[0] - found[2]) <= ERRORS * found[1] + ROUNDING * found[2]:
         return []
@@ -247,7 +248,7 @@ def say_what_would_show(sample: Sample) -> list[str]:
 
 
 def _warn_odd_labels(sample: Sample) -> list[Sentence]:
-    """Return the alarm of labels of drawn records only, or of entities that were chosen as they are wrong."""
+    """Return "each labelled entity has one record", or "no labelled entity is predicted exactly"."""
     units = sample.units
     joined = int((units.m > 1).sum())
     if units.by_entity and joined >= JOINED and not (units.N > 1).any():
@@ -264,7 +265,7 @@ def _warn_odd_labels(sample: Sample) -> list[Sentence]:
 
 
 def _warn_left_out(sample: Sample) -> list[Sentence]:
-    """Return the alarm of too many labelled records that were left out, since the prediction has none."""
+    """Return "labelled records left out", if they are many, since the prediction has none of them."""
     units = sample.units
     # the other policies leave the number of predicted clusters, or all totals, unknown
     if not units.unmatched or units.known is None or not units.known.singletons:
@@ -281,7 +282,7 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
 
 
 def warn_undecided(sample: Sample) -> list[Sentence]:
-    """Return what there is to say of draws that nobody could resolve."""
+    """Return "draws undecided", as nobody could resolve them, and "no draw of a large cluster resolved"."""
     design = find_responding(sample.design)
     if design is None:
         return []
@@ -305,7 +306,7 @@ def warn_undecided(sample: Sample) -> list[Sentence]:
 
 
 def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
-    """Return the alarms of estimates that depend on few units."""
+    """Return "a single unit carries an estimate", or "heavy tail": estimates that depend on few units."""
     alone = "A single unit carries an estimate ({}): label more."
     try:
         jack = with_jackknife(fitted.plain, fitted)
@@ -338,7 +339,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
 def out_of_balance(
     sample: Sample, metrics: MetricLike = DEFAULT_METRICS, excused: bool = True
 ) -> list[Sentence]:
-    """Return the alarm if estimated predicted links are over 3 errors off their known number.
+    """Return "out of balance" if estimated predicted links are over 3 errors off their known number.
 
     If `excused`, the estimate may leave out unreached links that chance can have missed.
     """
