@@ -72,6 +72,8 @@ def test_short_names_are_what_people_mean(short, full):
     ("P-block", "did you mean 'P_block' or"),
     (["rand", "xyz"], r"no metric 'xyz'; see all: erbayes.metrics.ALL \(erbayes metrics\)"),
     ("count", "no metric 'count': did you mean 'entities'"),
+    ("f2", "no metric 'f2': did you mean 'pairwise-f2' or 'cluster-f2'"),
+    ("f-measure", "did you mean 'f1' or"),
     ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
     (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
     (m.Metric, "Metric makes a metric and is none itself"),
