@@ -174,6 +174,25 @@ def test_pairs_that_do_not_say_what_is_a_link(pairs, options, message):
     raises(eb.DataError, message, Clustering.from_pairs, pairs, **options)
 
 
+def test_a_question_about_a_column_of_words_ends_if_its_remedy_is_followed():
+    pairs = SCORED.assign(by=["human", "machine"]).drop(columns="p")
+    rename = r"if these have: table.rename\(columns={'l': 'left', 'r': 'right'}\)"
+    raises(eb.DataError, rename, Clustering.from_pairs, pairs)
+    named = pairs.rename(columns={"l": "left", "r": "right"})
+    raises(eb.DataError, "which word is a link: table.table.'by'. == 'human'", Clustering.from_pairs, named)
+    assert Clustering.from_pairs(named[named["by"] == "human"][["left", "right"]]).sizes.tolist() == [2]
+    said = "the table of the pairs: 1 of 2 rows have no id in 'left' or 'right'"
+    raises(eb.DataError, said, Clustering.from_pairs, named.assign(left=["a", None]))
+
+
+@pytest.mark.parametrize("cells", [[(1, [2]), (1,)], [1, [2]], [{1}, "x"]], ids=str)
+def test_a_column_of_lists_is_no_column_of_ids(cells):
+    table = pd.DataFrame({"a": ["x", "y"], "b": [1, 1], "c": cells})
+    assert Clustering.of(table).sizes.tolist() == [2]
+    said = "needs 2 columns; it has 'a'; 'c' has lists or other objects, and no ids"
+    raises(eb.DataError, said, Clustering.of, table[["a", "c"]])
+
+
 def test_of_the_table_of_splink_the_named_score_counts():
     table = pd.DataFrame({"match_weight": [9.0, 1.0], "match_probability": [0.99, 0.6], "gamma_name": 1})
     table = table.assign(unique_id_l=["a", "b"], unique_id_r=["b", "c"])

@@ -877,6 +877,15 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
     assert read_labels(tmp_path / "f").folder.fingerprint == folder.fingerprint
 
 
+@pytest.mark.parametrize("fact", ["date", "annotators", "overlap", "blind", "types", "drawn", "record"])
+def test_a_fact_that_is_missing_is_named_also_if_the_fingerprint_fits(tmp_path, fact):
+    folder, *_ = made(tmp_path / "f", sampling.Multipurpose())
+    rewritten(folder.path, lambda about: (about["types"] if fact == "record" else about).pop(fact), fits=True)
+    said = rf"drawn\.json: 1 facts are missing .* such as '{'types' if fact == 'record' else fact}': restore"
+    with pytest.raises(DataError, match=said):
+        read_labels(folder.path)
+
+
 def test_two_who_draw_more_at_once_lose_nothing(tmp_path):
     """The second one is refused while the first one writes, and if there are more draws since it has read."""
     folder, pred, _ = made(tmp_path / "f", sampling.Multipurpose())

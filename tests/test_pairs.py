@@ -405,8 +405,9 @@ class TestBadAnswers:
         (lambda t: pd.concat([t, t[:1].rename(columns={"left": "right", "right": "left"})]), "1 of 7 labelled pairs, .* are there twice, perhaps reversed"),
         (lambda t: t.assign(right=t.left), "of a record with itself"),
         (lambda t: t.assign(left="q"), "6 of 6 labelled pairs, such as 'q', .* have a record that is not among all records"),
-        (lambda t: t.assign(same=[0.5, 1, 1, 0, 0, 1]), r"1 of 6 labelled pairs, .* have answers such as 0.5 and not y, n or \?"),
-        (lambda t: t.assign(same=["", "y", None, "n", "y", "y"]), "2 of 6 labelled pairs, .* have no answer"),
+        (lambda t: t.assign(same=[0.5, 1, 1, 0, 0, 1]), r"1 of 6 labelled pairs, .* have answers in 'same' such as 0.5 and not y, n or \?"),
+        (lambda t: t.assign(same=["", "y", None, "n", "y", "y"]), "2 of 6 labelled pairs, .* have no answer in 'same'"),
+        (lambda t: t.assign(answer=t.same, same=""), "6 of 6 labelled pairs, .* have no answer in 'same'"),
         (lambda t: t.assign(band=t.band.replace(2, 4)), "of 6 .* no candidates"),
         (lambda t: t.assign(band=t.band.iloc[::-1].to_numpy()), "bands of something else than the height at which two records join"),
         (lambda t: t.assign(pairs=t.pairs + 1), "one of another size"),
@@ -425,7 +426,7 @@ class TestBadAnswers:
         pd.testing.assert_frame_equal(found.table(), eb.pairs.estimate(EIGHT, self.GOOD, records=ALL).table())
         with pytest.raises(eb.DataError, match="not representative"):
             eb.pairs.scored_edges(EIGHT, table.drop(columns="band"), records=ALL)
-        with pytest.raises(eb.DataError, match=r"have answers such as 0\.5"):
+        with pytest.raises(eb.DataError, match=r"have answers in 'same' such as 0\.5"):
             eb.pairs.estimate(EIGHT, table.assign(clerical_match_score=0.5), records=ALL)
 
     def test_thresholds_below_the_bands(self):

@@ -230,8 +230,8 @@ class FittedStatistics:
 
 def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
     """Estimate statistics of the true entities from a sample and their values by the prediction."""
-    found, design = _correct_by_clusters(sample, fitted, featured), find_responding(sample.design)
-    if design is None or design.odds != 1:
+    found = _correct_by_clusters(sample, fitted, featured)
+    if (design := find_responding(sample.design, odds=1)) is None:
         return found
     wrong, right = estimate_by_odds(sample, lambda one: _correct_by_clusters(one, fitted, featured).fit)
     cases = Cases.of(wrong, right, design.unresolved)

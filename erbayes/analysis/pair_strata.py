@@ -218,8 +218,8 @@ def read_pairs(
         ((left < 0) | (right < 0), "have a record that is not among all records"),
         (left == right, "are of a record with itself"),
         (twice, "are there twice, perhaps reversed"),
-        (words == "", "have no answer (write ? if nobody can tell, and leave out rows that nobody got to)"),
-        (strange, f"have answers such as {head(given[strange].tolist())} and not y, n or ?"),
+        (words == "", "have no answer in 'same' (write ? if nobody can tell, and leave out others)"),
+        (strange, f"have answers in 'same' such as {head(given[strange].tolist())} and not y, n or ?"),
     ):
         refuse_pairs(table, np.asarray(wrong), said)
     return table, left, right, band, pairs, same

@@ -319,11 +319,12 @@ class Classes(NamedTuple):
     lent: FloatArray
 
 
-def find_responding(design: Any) -> Responding | None:
-    """Return the design of draws some of which are undecided, which another one may hold, or None."""
+def find_responding(design: Any, odds: float | None = None) -> Responding | None:
+    """Return the design, in another or not, of draws some of which are undecided, with `odds` if given."""
     while not isinstance(design, Responding) and hasattr(design, "design"):
         design = design.design
-    return design if isinstance(design, Responding) and design.unresolved > 0 else None
+    found = isinstance(design, Responding) and design.unresolved > 0 and odds in (None, design.odds)
+    return design if found else None
 
 
 def set_odds(design: Any, odds: float) -> Any:

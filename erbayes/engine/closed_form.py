@@ -280,8 +280,7 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     the decided draws of their class can be, by `Responding` with odds of ∞ and 0. Cases are those of the
     closed form, moved and scaled as `found` differs from it.
     """
-    design = find_responding(sample.design)
-    if design is None or design.odds != 1:
+    if (design := find_responding(sample.design, odds=1)) is None:
         return found
     units, drawn, fitted = sample.units, sample.expansion, fit_sample(sample, metrics)
     lost = design.unresolved_alike

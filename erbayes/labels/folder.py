@@ -33,6 +33,8 @@ IDS = ("record", "cluster")
 """Columns of ids in the table of draws."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
+TYPES = {"date": str, "annotators": dict, "overlap": int | float, "blind": bool, "types": dict, "drawn": dict}
+"""Facts without which a folder is not read, and what each is."""
 UNHASHED = frozenset({"fingerprint", "date", "erbayes"})
 """Facts that the fingerprint of the others leaves out, because they decide nothing."""
 README = "README.txt"
@@ -214,6 +216,10 @@ def _read_facts(path: Path) -> dict[str, Any]:
         said = f"{DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet program"
         other = "or another version of erbayes has written them"
         raise DataError(f"{path}: {said}, {other}: restore all three; answers belong into the sheets")
+    lacking = [name for name, type in TYPES.items() if not isinstance(about.get(name), type)]
+    if lacking := lacking or ["types"] * (about["types"].keys() != {*IDS}):
+        said = f"{len(lacking)} facts are missing or not as erbayes draw writes them, such as {head(lacking)}"
+        raise DataError(f"{files[0]}: {said}: restore the file, or draw anew")
     return about
 
 

@@ -326,18 +326,28 @@ def _say_judging(e: ColumnFacts) -> tuple[str, list[Remedy]]:
 
 def explain_columns(e: ColumnFacts) -> DataError:
     """Return the error for columns that have no reading."""
-    columns, table, ends = e.usable, f"the table of the {e.what}", LinkReader(e).ends
+    columns, table, links = e.usable, f"the table of the {e.what}", LinkReader(e)
     if len(columns) < 2:
         hint = separator_hint(columns)
         if not isinstance(e.table.index, pd.RangeIndex):
             hint = ": if records are its index, reset_index() makes them a column"
+        if nested := [c for c in e.table if not has_plain_values(e.table[c])]:
+            hint = f"; {head(nested)} has lists or other objects, and no ids"
         return DataError(f"{table} needs 2 columns; it has {head(columns) or 'none'}{hint}")
     shown = f"{table} has {head(columns, 20)}"
-    if e.named.links is False and ends:
-        said = f"{shown}: {head([ends[0].left, ends[0].right])} look like both records of a link"
+    if e.named.links is False and links.ends:
+        said = f"{shown}: {head([links.ends[0].left, links.ends[0].right])} look like both records of a link"
         return DataError(said, remedies.COLUMNS, make_pairs_remedy(e.what))
     if e.named.links is True:
-        return DataError(f"{shown}: it is not clear which have both records of a link", remedies.SCORED)
+        likely = sorted(columns, key=lambda c: -len(e.distinct(c)))[:2]  # as ids differ most
+        both = [c for c in columns if c in likely]
+        left, right = next(((p.left, p.right) for p in links.pairs), both)
+        if blank := int(e.table[[left, right]].isna().any(axis=1).sum()):
+            said = f"{blank:,} of {len(e.table):,} rows have no id in {left!r} or {right!r}: leave them out"
+            return DataError(f"the table of the {e.what}: {said}")
+        rename = f"table.rename(columns={{{left!r}: 'left', {right!r}: 'right'}})"
+        way = Remedy("if these have", rename, remedies.SCORED.option)
+        return DataError(f"{shown}: it is not clear which have both records of a link", way)
     free = [c for c in columns if c not in (*e.clusters, *e.sources)]
     repeated = [c for c in free if not e.is_unique(c)] if e.clusters else []
     for source, id in ((a, b) for a in free for b in repeated if a != b and len(e.words(a)) > 1):

@@ -98,9 +98,13 @@ def find_readable(table: pd.DataFrame) -> list[Any]:
 
 
 def has_plain_values(column: pd.Series) -> bool:
-    """Return whether values of a column can be compared with each other."""
-    mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed"
-    return not mixed or all(isinstance(value, Hashable) for value in column)
+    """Return whether values of a column can be compared with each other, as lists cannot, also in tuples."""
+    inferred = pd.api.types.infer_dtype(column, skipna=True) if column.dtype == object else ""
+    try:
+        set(column if inferred.startswith("mixed") else ())
+    except TypeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
