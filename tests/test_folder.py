@@ -235,10 +235,10 @@ REFUSED_TASKS = {
     "attributes that lack a record": (dict(attributes=MEMBERS.iloc[:1]), "2 of 3 shown records have no attributes, such as 'a2', 'b1'"),
     "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS])), "3 shown records have several rows of attributes"),
     "a reserved name": (dict(attributes=MEMBERS.rename(columns={"cluster": "same"})), "attributes cannot be called 'same'"),
-    "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type integer, and drawn records of type string"),
+    "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type string, those of the .* of type integer: none could match"),
     "candidates of other columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "table of candidates has no column 'record', 'candidate'"),
     "candidates of nobody": (dict(candidates=pd.DataFrame({"record": ["x"], "candidate": ["y"]})), "none of the 1 candidates is for a drawn record"),
-    "candidates of other ids": (dict(candidates=pd.DataFrame({"record": [1], "candidate": [2]})), "are of type integer"),
+    "candidates of other ids": (dict(candidates=pd.DataFrame({"record": [1], "candidate": [2]})), "candidates of type integer"),
 }  # fmt: skip
 
 

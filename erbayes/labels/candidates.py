@@ -19,9 +19,9 @@ from .._internal.arrays import FloatArray, IntArray, as_text, locate, refuse_nam
 from .._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
 from .._internal.names import IN_SOURCE, find_known
 from ..units.clustering import Clustering
-from ..units.ids import as_index, ids
+from ..units.ids import as_index, ids, same_kind
 from .drawn import RecordDraws
-from .labelling_tasks import drawn_records, locate_attributes, need_kind
+from .labelling_tasks import drawn_records, locate_attributes
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -59,7 +59,7 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     """
     clustering = Clustering.of(looser, "looser clustering")
     queries = _queries(drawn)
-    need_kind(clustering.records, queries, "records of the looser clustering")
+    same_kind(queries, clustering.records, "looser clustering", "ids of drawn records")
     are = "drawn records are missing in the looser clustering"
     home = clustering.codes[locate(clustering.records, queries, are, of=len(queries))]
     near = np.isin(clustering.codes, home)
@@ -104,7 +104,7 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
     queries = _queries(drawn)
     sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
     for side in sides:
-        need_kind(side, queries, "records of the pairs")
+        same_kind(queries, side, "records of the pairs", "ids of drawn records")
     both = [
         pd.DataFrame({"record": one, "candidate": other, "score": scores.to_numpy(float)})[one.isin(queries)]
         for one, other in (sides, sides[::-1])

@@ -22,7 +22,7 @@ from ..units.ids import as_index
 from ..units.settled import find_heap
 from ..units.units import KnownTotals
 from . import plans
-from .source import ACCEPTED, ORDER, change, fingerprint_of, open_source, to_series
+from .source import ACCEPTED, ORDER, change, fingerprint_of, open_source
 
 MOST, EACH = 1_000_000, 10
 """Draws above both, the number and the draws per record, are refused, since ten per record leave out
@@ -117,7 +117,7 @@ class RecordDraws(Brief):
         >>> eb.estimate(prediction, labels, design, "pairwise-precision").estimate
         array([1.])
         """
-        given = self.values if values is None else to_series(values)
+        given = self.values if values is None else series_by_id(values, "values", "records")
         clustering = Clustering.of(labels, "labels")
         lost = _list_drawn(self.table, unresolved, "unresolved")
         left = _list_drawn(self.table, unlabelled, "unlabelled")
@@ -369,7 +369,8 @@ def draw(
             notes = [errors.Sentence(str(heap), errors.Grade.NOTE, remedies.LOOK), *notes]
         for note in notes:
             warnings.warn(note, errors.Alarm, skip_file_prefixes=errors.PACKAGE)
-        given = None if values is None or isinstance(values, str) else to_series(values)
+        in_memory = values is not None and not isinstance(values, str)
+        given = series_by_id(values, "values", "records") if in_memory else None
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
 

@@ -26,7 +26,7 @@ from .._internal.arrays import IntArray, locate, need_table, refuse_names, separ
 from .._internal.digits import begins_formula
 from .._internal.errors import DataError, head, number, printable, refuse_cases, whole
 from ..units.columns import find_record
-from ..units.ids import are_listed, as_index, ids, kind
+from ..units.ids import are_listed, as_index, ids, same_kind
 from ..units.reading import Near
 from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
@@ -122,8 +122,8 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     records = ids(frame["record"], "drawn records of the candidates")
     others = ids(frame["candidate"], "candidates")
     drawn = as_index(mentions["record"])
-    need_kind(records, drawn, "drawn records of the candidates")
-    need_kind(others, drawn, "candidates")
+    for listed, what in ((records, "drawn records of the candidates"), (others, "candidates")):
+        same_kind(drawn, listed, what, "ids of drawn records")
     position = drawn.get_indexer(records)
     known = position >= 0
     if len(records) and not known.any():
@@ -172,13 +172,6 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 
-def need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
-    """Refuse ids of another type than those of the draws."""
-    if len(index) and len(drawn) and kind(index) != kind(drawn):
-        said = f"{what} are of type {kind(index)}, and drawn records of type {kind(drawn)}"
-        raise DataError(f"{said}: convert them to one")
-
-
 def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     shown, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
     if taken := [name for name in shown if name in RESERVED]:
@@ -197,7 +190,7 @@ def locate_attributes(
         raise DataError(f"the table of attributes needs a record and at least one column to show; {said}")
     key = find_record(frame, Near({"record": queries}), "the table of attributes")
     records = ids(frame[key], f"column {key!r} of the attributes")
-    need_kind(records, queries, "records of the attributes")
+    same_kind(queries, records, "records of the attributes", f"ids of {what} records")
     here = np.flatnonzero(are_listed(records, queries))
     listed = records[here]
     refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")

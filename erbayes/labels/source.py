@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, refuse_cases
+from ..design.contract import series_by_id
 from ..large import drawing
 from ..large.files import lies_elsewhere
 from ..units.clustering import Clustering
@@ -175,21 +176,10 @@ class InMemory:
         return pd.DataFrame(table | ({} if self.values is None else {"value": self.values[at]}))
 
 
-def to_series(values: Any) -> pd.Series:
-    """Return a Series or a mapping of values by record as a Series, and refuse all else."""
-    try:
-        return values if isinstance(values, pd.Series) else pd.Series(dict(values))
-    except (TypeError, ValueError) as error:
-        said = f"values must be a Series or a mapping by record id, not {type(values).__name__}"
-        raise DataError(said) from error
-
-
 def match_values(values: Any, records: pd.Index, what: str = "records") -> pd.Series:
     """Return the value of each record, (n,), and refuse records with several values or none."""
-    series = to_series(values)
-    index = ids(series.index, "record ids of the values")
-    refuse_cases(index[index.duplicated()], "records of the values are listed twice")
-    found: pd.Series = series.set_axis(index).reindex(records)
+    series = series_by_id(values, "values", "records")
+    found: pd.Series = series.set_axis(ids(series.index, "record ids of the values")).reindex(records)
     refuse_cases(records[found.isna()], f"{what} have no value", of=len(records))
     return found
 
