@@ -96,7 +96,7 @@ def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
 def test_a_folder_that_tops_up_another_is_read_with_it(files, monkeypatch):
     draw_folder("uniform-records")
     labels = LABELS.set_axis(LABELS.index.astype(str))
-    monkeypatch.setattr("erbayes.cli.thresholds.read_both", lambda returned: (labels, DESIGN))
+    monkeypatch.setattr("erbayes.cli.inputs.Returned.both", (labels, DESIGN))
     some = ("--records", "ids.csv", "--at", "6", "--format", "csv")
     found = table_of(run("thresholds", "edges.csv", "uniform-records", *some))
     pd.testing.assert_frame_equal(found, table_of(judge("edges.csv", *some)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -116,9 +117,16 @@ class EngineOption:
         """Return the kind of interval: an engine that draws has its own, unless --interval names one."""
         return None if self.name != "closed-form" and asked.interval == "beta-gamma" else asked.kind
 
-    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Estimate metrics by the engine."""
+    def run(
+        self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics, of_groups: Any = None
+    ) -> Result:
+        """Estimate metrics by the engine, of all records or by what estimates those `of_groups`."""
         kind = self.choose_kind(asked)
+        if of_groups is not None:
+            by = of_groups(sample, metrics=metrics, engine=self.name, rng=SEED)
+            table = by.table(inputs.level, kind)
+            alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
+            return Result(table, self.name, [*dict.fromkeys(alarms)], drawn=by)
         result: Any = named_engines.run_engine(self.name, sample, metrics, arrays.draw_seed(SEED))
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
@@ -244,12 +252,11 @@ class Domains:
         source = inputs.reading.source(PredictionFile(self.attributes))
         return {"groups": eb.large.GroupSource(source, self.column)}
 
-    def estimate(
-        self, inputs: One, sample: eb.Sample, metrics: Metrics, **chosen: Any
-    ) -> eb.analysis.domains.ByDomain:
-        groups = self.groups(inputs, [sample.units])
-        known = self.known(inputs, groups)
-        return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links, **chosen)
+    def read(self, inputs: One, units: eb.units.Units) -> Callable[..., eb.analysis.domains.ByDomain]:
+        """Read the groups, and return what estimates metrics of each from a sample of such units."""
+        groups = self.groups(inputs, [units])
+        known = self.known(inputs, groups).get("")
+        return partial(eb.by_domain, groups=groups, prediction=known, links=self.links)
 
     def compare(
         self,
@@ -264,15 +271,6 @@ class Domains:
         return eb.analysis.domains.compare_by_domain(
             comparison, groups, metrics, predictions=known, links=self.links, **chosen
         )
-
-    def run(
-        self, inputs: One, asked: MetricOptions, by_engine: EngineOption, sample: eb.Sample, metrics: Metrics
-    ) -> Result:
-        """Estimate metrics of each group by an engine."""
-        by = self.estimate(inputs, sample, metrics, engine=by_engine.name, rng=SEED)
-        table = by.table(inputs.level, by_engine.choose_kind(asked))
-        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table), *by.joint.alarms]
-        return Result(table, by_engine.name, [*dict.fromkeys(alarms)], drawn=by)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""

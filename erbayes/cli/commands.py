@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,8 +17,8 @@ import erbayes as eb
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, import_extra
 from .._internal.remedies import Missing
 from .analyses import SEED, AnnotatorErrors, Domains, EngineOption, MetricOptions, Numbers, Result
-from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import files, named_engines, pd, plans, returned_answers, sections
+from .inputs import One, Several, note_frame
+from .lazily import files, named_engines, pd, plans, sections
 from .options import (
     app,
     argument,
@@ -27,6 +28,7 @@ from .options import (
     flag,
     message,
     option,
+    panel,
     picture_option,
     say,
     within,
@@ -127,20 +129,11 @@ def estimate_command(
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         absent = f"{sample.units.unmatched} labelled records are not in PREDICTION"
         message(f"note: {absent}; --missing {unmatched}")
-    if domains.column is not None:
-        result = domains.run(inputs, asked, by_engine, sample, metrics)
-    else:
-        result = by_engine.run(inputs, asked, sample, metrics)
+    of_groups = None if domains.column is None else domains.read(inputs, sample.units)
+    result = by_engine.run(inputs, asked, sample, metrics, of_groups)
     if errors.option is not None:
-        groups: Any = None if domains.column is None else domains.groups(inputs, [sample.units])
-        known = {} if groups is None else domains.known(inputs, groups)
-
-        def answer(one: eb.Sample, labels: Any) -> Any:
-            if groups is None:
-                return named_engines.find_engine(None)(one, metrics)
-            return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
-
-        found = errors.run_one(inputs, sample, answer)
+        answer: Any = of_groups or named_engines.find_engine(None)
+        found = errors.run_one(inputs, sample, lambda one, _: answer(one, metrics=metrics))
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         result = Result(table, result.method, result.alarms, said, found.both)
     picture.save(result.drawn, inputs.level)
@@ -196,23 +189,13 @@ def compare_command(
     """
     metrics = domains.chosen_metrics(asked)
     domains.refuse_models(by_engine)
-    if inputs.of_clusters:
-        raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
-    design = inputs.design()
-    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
-    note_unresolved(inputs.returned)
-    design = inputs.fitted(design, shared)
-    # finished scans have blocks and frame already
-    given = shared | {"blocks": None, "frame": None} if inputs.scanned else shared
-
-    def answer(labels: Any, design: Any, **chosen: Any) -> Any:
-        arguments: dict[str, Any] = given | {"labels": labels, "design": design, "metrics": metrics}
-        return eb.analysis.comparison.estimate_jointly(predictions, **arguments | chosen)
-
+    predictions, given, read = inputs.predictions(**domains.of_scan(inputs))
+    labels, design = given.pop("labels"), given.pop("design")
+    answer: Any = partial(eb.analysis.comparison.estimate_jointly, predictions, metrics=metrics, **given)
     chosen: dict[str, Any] = {"engine": by_engine.name, "rng": SEED}
     kind, pairs = by_engine.choose_kind(asked), "all" if all_pairs else None
     with within(inputs.drawing.in_words):
-        comparison = drawn = answer(shared["labels"], design, **chosen)
+        comparison = drawn = answer(labels, design, **chosen)
     alarms = [*inputs.cautions, *_say_of_comparison(inputs, predictions, comparison, kind)]
     table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
     if domains.column is not None:
@@ -220,11 +203,7 @@ def compare_command(
         table, said = by_group.table(inputs.level, kind), ""
     if errors.option is not None:
         errors.refuse_scan(inputs)
-        shown = dict(predictions)
-        if inputs.returned is not None:  # annotators saw the one that was drawn from, which comes first
-            drawn_from = inputs.returned.folder.drawn
-            shown = dict(sorted(shown.items(), key=lambda item: not drawn_from.is_from(item[1])))
-        found = errors.run_any(inputs, answer, shared["labels"], design, shown)
+        found = errors.run_any(inputs, answer, labels, design, inputs.sort_shown(predictions))
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         drawn = found.both
     picture.save(drawn, inputs.level)
@@ -253,6 +232,39 @@ def _say_of_comparison(
     return alarms
 
 
+@panel()
+class Page:
+    title: str = option("Title of the page.", default="How good is this entity resolution?")
+    with_records: str | None = option(
+        "Columns of records to show, or all; none by default.", metavar="COLUMNS"
+    )
+    explore: bool = flag(
+        "Values under the pointer in pictures of estimates and groups. The page needs no network all the "
+        "same, since 5 MB of plotly are in it; needs the extra explore."
+    )
+    output: Path = option("Page to write.", "-o", default=Path("report.html"), ends=("html", "htm", ""))
+    replace_page: bool = flag("Replace the page if it is there, once the new one is complete.", "--replace")
+
+    def __post_init__(self) -> None:
+        if self.output.exists() and not self.replace_page:
+            remedy = Remedy("name another page (-o), or replace it", "", "--replace")
+            raise DataError(f"{self.output} is there", remedy)
+
+    def records(self, inputs: One) -> pd.DataFrame | None:
+        """Return the records of a folder with the columns that are named, None if none is."""
+        if self.with_records is None:
+            return None
+        if inputs.returned is None:
+            raise DataError("--with-records needs a folder of erbayes draw as LABELS, which has the records")
+        records = inputs.returned.records()
+        others = records.columns.drop(sections.COLUMNS)
+        names = [*others] if self.with_records == "all" else self.with_records.split(",")
+        if missing := [name for name in names if name not in others]:
+            said = f"{inputs.labels} has no column {head(missing)} for --with-records"
+            raise DataError(f"{said}; it has {head(others, 20)}")
+        return records[[*sections.COLUMNS, *names]]
+
+
 @command("report")
 def report_command(
     *,
@@ -261,16 +273,7 @@ def report_command(
     domains: Domains,
     numbers: Numbers,
     errors: AnnotatorErrors,
-    title: str = option("Title of the page.", default="How good is this entity resolution?"),
-    with_records: str | None = option(
-        "Columns of records to show, or all; none by default.", metavar="COLUMNS"
-    ),
-    explore: bool = flag(
-        "Values under the pointer in pictures of estimates and groups. The page needs no network all the "
-        "same, since 5 MB of plotly are in it; needs the extra explore."
-    ),
-    output: Path = option("Page to write.", "-o", default=Path("report.html"), ends=("html", "htm", "")),
-    replace_page: bool = flag("Replace the page if it is there, once the new one is complete.", "--replace"),
+    page: Page,
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
@@ -283,9 +286,6 @@ def report_command(
       erbayes report clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
-    if output.exists() and not replace_page:
-        remedy = Remedy("name another page (-o), or replace it", "", "--replace")
-        raise DataError(f"{output} is there", remedy)
     metrics = domains.chosen_metrics(asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
@@ -305,34 +305,18 @@ def report_command(
     if errors.option is not None:
         closed_form = named_engines.find_engine(None)
         about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
-    by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
-    page = eb.report.report(
-        sample if by is None else by,
+    html = eb.report.report(
+        sample if domains.column is None else domains.read(inputs, sample.units)(sample, metrics=metrics),
         metrics,
         level=inputs.level,
         kinds=(asked.kind, eb.intervals.EqualTailed()),
-        title=title,
+        title=page.title,
         about=about,
-        records=_choose_records(inputs, with_records),
-        explore=explore,
+        records=page.records(inputs),
+        explore=page.explore,
     )
-    files.write_text(output, page)
-    typer.echo(f"wrote {output}")
-
-
-def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
-    """Return the records of a folder with these columns, None if there are no columns."""
-    if columns is None:
-        return None
-    if inputs.returned is None:
-        raise DataError("--with-records needs a folder of erbayes draw as LABELS, which has the records")
-    records = inputs.returned.records()
-    others = records.columns.drop(sections.COLUMNS)
-    names = [*others] if columns == "all" else columns.split(",")
-    if missing := [name for name in names if name not in others]:
-        said = f"{inputs.labels} has no column {head(missing)} for --with-records"
-        raise DataError(f"{said}; it has {head(others, 20)}")
-    return records[[*sections.COLUMNS, *names]]
+    files.write_text(page.output, html)
+    typer.echo(f"wrote {page.output}")
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:

@@ -60,25 +60,6 @@ NAMED = 3
 """Added records that are missing in the prediction, named at most."""
 
 
-def read_returned(path: Path, drawing: Drawing, entity: str | None) -> eb.labels.Labels | None:
-    """Read the labels of a folder, and print cautions about annotators; return None if LABELS is a file."""
-    if not path.is_dir():
-        return None
-    uniform = drawing.design == "uniform-records"
-    named = {"design": None if uniform else drawing.design, "entity": entity}
-    if options := [name for name, value in named.items() if value is not None] + drawing.given:
-        said = f"the folder {path} says how its records were drawn"
-        raise DataError(f"{said}: leave out {name_options(options)}")
-    if (path / TABLE).is_file():
-        raise DataError(f"{path} has pairs, which erbayes pairs reads")
-    labels = eb.labels.read_labels(path)
-    show_cautions(labels)
-    if uniform:
-        draws, labels = labels.folder.drawn.n, labels.uniform()
-        message(f"note: {labels.folder.drawn.n:,} of {draws:,} draws are a sample of uniform records")
-    return labels
-
-
 def note_unresolved(labels: eb.labels.Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
     if labels is not None and len(labels.unresolved):
@@ -86,26 +67,6 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
         kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
         draws = len(labels.folder.drawn.table)
         message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
-
-
-def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
-    """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
-    call = Call.of(labels.folder.path)
-    if "top_up" not in call.options:
-        return None
-    older = eb.labels.read_labels(call.take("top_up")).uniform()
-    for one in (older, labels):
-        if len(one.unresolved):
-            raise DataError(
-                f"{one.folder.path}: {len(one.unresolved):,} tasks have no complete answer, but a folder and "
-                "the one that it tops up are read together once all have: answer them"
-            )
-    before, now = (read_drawn_from(one.folder) for one in (older, labels))
-    what = f"{older.folder.path} and {labels.folder.path}"
-    united = unite(older.labels, labels.labels, before.records, now.records, what)
-    _warn_incomplete(united, older, before, now)
-    draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
 
 
 def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
@@ -172,8 +133,70 @@ def _print_scan(units: scanning.Scanned, path: Path, name: str = "") -> str:
     return f"{records} ({columns})"
 
 
+class Returned:
+    """What a folder of erbayes draw says, if LABELS is one, of commands with these options."""
+
+    labels: Path
+    drawing: Drawing
+    entity: str | None
+
+    @cached_property
+    def returned(self) -> eb.labels.Labels | None:
+        """Labels of a folder, None if LABELS is a file; cautions about annotators are printed."""
+        path, drawing = self.labels, self.drawing
+        if not path.is_dir():
+            return None
+        uniform = drawing.design == "uniform-records"
+        named = {"design": None if uniform else drawing.design, "entity": self.entity}
+        if options := [name for name, value in named.items() if value is not None] + drawing.given:
+            said = f"the folder {path} says how its records were drawn"
+            raise DataError(f"{said}: leave out {name_options(options)}")
+        if (path / TABLE).is_file():
+            raise DataError(f"{path} has pairs, which erbayes pairs reads")
+        labels = eb.labels.read_labels(path)
+        show_cautions(labels)
+        if uniform:
+            draws, labels = labels.folder.drawn.n, labels.uniform()
+            message(f"note: {labels.folder.drawn.n:,} of {draws:,} draws are a sample of uniform records")
+        return labels
+
+    @property
+    def cautions(self) -> list[Sentence]:
+        """Return the cautions about annotators, which are printed when a folder is read."""
+        return [] if self.returned is None else find_cautions(self.returned)
+
+    @property
+    def of_clusters(self) -> bool:
+        """True if LABELS is a folder with predicted clusters that were drawn."""
+        return self.returned is not None and self.returned.folder.drawn.of_clusters
+
+    def refuse_clusters(self) -> None:
+        """Refuse a folder with predicted clusters that were drawn, which judge their prediction alone."""
+        if self.of_clusters:
+            raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
+
+    @cached_property
+    def both(self) -> tuple[pd.Series, eb.design.contract.Design] | None:
+        """Labels and design of a folder and the one that it tops up, None if it tops up none."""
+        if (labels := self.returned) is None or "top_up" not in (call := Call.of(self.labels)).options:
+            return None
+        older = eb.labels.read_labels(call.take("top_up")).uniform()
+        for one in (older, labels):
+            if len(one.unresolved):
+                raise DataError(
+                    f"{one.folder.path}: {len(one.unresolved):,} tasks have no complete answer, but a folder "
+                    "and the one that it tops up are read together once all have: answer them"
+                )
+        before, now = (read_drawn_from(one.folder) for one in (older, labels))
+        what = f"{older.folder.path} and {self.labels}"
+        united = unite(older.labels, labels.labels, before.records, now.records, what)
+        _warn_incomplete(united, older, before, now)
+        draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
+        return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
+
+
 @panel("Files")
-class Inputs:
+class Inputs(Returned):
     """Options that all commands on predictions share. `One` and `Several` add the predictions."""
 
     prediction: Path | list[Path]
@@ -209,6 +232,8 @@ class Inputs:
                 refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
         if self.frame is not None and files.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
+        if self.drawn_from is not None and not self.labels.is_dir():
+            raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
 
     def parts(self) -> dict[str, PredictionFile]:
         """Return the predictions by name."""
@@ -219,34 +244,11 @@ class Inputs:
         """Return whether predictions are scanned in place, and not read into memory."""
         return self.reading.scanned(self.parts().values(), self.frame)
 
-    @cached_property
-    def returned(self) -> eb.labels.Labels | None:
-        """Labels of a folder, None if LABELS is a file."""
-        labels = read_returned(self.labels, self.drawing, self.entity)
-        if labels is None and self.drawn_from is not None:
-            raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
-        return labels
-
-    @property
-    def cautions(self) -> list[Sentence]:
-        """Return the cautions about annotators, which are printed when a folder is read."""
-        return [] if self.returned is None else find_cautions(self.returned)
-
-    @property
-    def of_clusters(self) -> bool:
-        """True if LABELS is a folder with predicted clusters that were drawn."""
-        return self.returned is not None and self.returned.folder.drawn.of_clusters
-
     def design(self) -> eb.design.contract.Design:
         """Return the design, by options or of a folder."""
         if self.returned is None:
             return self.drawing.read(lambda: self.reading.read_labels(self.labels, self.entity)[0].clusters)
         return design_of(self.returned) if self.both is None else self.both[1]
-
-    @cached_property
-    def both(self) -> tuple[pd.Series, eb.design.contract.Design] | None:
-        """Labels and design of a folder and the one that it tops up, None if it tops up none."""
-        return None if self.returned is None else read_both(self.returned)
 
     @cached_property
     def origin(self) -> PredictionFile | None:
@@ -442,7 +444,23 @@ class Several(Inputs):
         return None
 
     def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-        """Read or scan (with `grouped`) predictions, with what they share and what was read."""
+        """Read or scan (with `grouped`) predictions, with what they share, and with what was read."""
+        self.refuse_clusters()
+        design = self.design()
+        predictions, shared, read = self._read_several(grouped)
+        note_unresolved(self.returned)
+        shared |= {"design": self.fitted(design, shared)}
+        # finished scans have a frame already
+        return predictions, shared | ({"frame": None} if self.scanned else {}), read
+
+    def sort_shown(self, predictions: dict[str, Any]) -> dict[str, Any]:
+        """Return predictions with the one first that was drawn from, which annotators saw."""
+        if self.returned is None:
+            return predictions
+        drawn = self.returned.folder.drawn
+        return dict(sorted(predictions.items(), key=lambda item: not drawn.is_from(item[1])))
+
+    def _read_several(self, grouped: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         parts = self.parts()
         if self.scanned:
             shared, labels_read = self.labelled()

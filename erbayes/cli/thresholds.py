@@ -14,10 +14,10 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Sentence
+from .._internal.errors import DataError
 from . import options, predictions
 from .analyses import SEED, AnnotatorErrors, EngineOption, MetricOptions, Minima
-from .inputs import read_both, read_returned
+from .inputs import Returned
 from .lazily import (
     column_roles,
     curves,
@@ -29,10 +29,9 @@ from .lazily import (
     pd,
     plans,
     readings,
-    returned_answers,
     scored_edges,
 )
-from .printing import Answer, Judging, Picture, Printing, count_read, find_cautions, render_csv
+from .printing import Answer, Judging, Picture, Printing, count_read, render_csv
 from .remembered import PAIRS_CALL, TABLE, File, name_columns, read_attributes
 
 SHOWN = 20
@@ -90,7 +89,7 @@ class EdgeTable:
 
 
 @options.panel()
-class Scored:
+class Scored(Returned):
     table: EdgeTable
     labels: Path = options.argument(
         "Record and entity, for every record of each labelled entity; or a folder of erbayes draw, which "
@@ -108,26 +107,19 @@ class Scored:
     def __post_init__(self) -> None:
         options.refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
-    def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
-        """Read the labels, with the design by which they were drawn, and cautions about annotators."""
+    def sample(self) -> tuple[pd.Series, eb.design.contract.Design]:
+        """Read the labels, with the design by which they were drawn."""
+        self.refuse_clusters()
         if (returned := self.returned) is not None:
-            cautions = find_cautions(returned)
-            if returned.folder.drawn.of_clusters:
-                raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
-            if (both := read_both(returned)) is not None:
-                return *both, cautions
+            if self.both is not None:
+                return self.both
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else predictions.read_drawn_from(returned.folder)
-            return returned.labels, predictions.design_of(returned, origin), cautions
+            return returned.labels, predictions.design_of(returned, origin)
         reading = predictions.ReadingOptions(record=self.table.record, links=predictions.LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         design = self.drawing.read(lambda: labels.clusters)
-        return pd.Series(labels.clusters.take(labels.codes), labels.records), design, []
-
-    @cached_property
-    def returned(self) -> eb.labels.Labels | None:
-        """Labels of a folder, None if LABELS is a file."""
-        return read_returned(self.labels, self.drawing, self.entity)
+        return pd.Series(labels.clusters.take(labels.codes), labels.records), design
 
     def thresholds(self) -> Any:
         """Return the number of thresholds, the thresholds, or the column of clusters at each."""
@@ -172,7 +164,7 @@ def thresholds_command(
     """
     at, kind = scored.thresholds(), by_engine.choose_kind(asked)
     given = scored.table.clusters(at) or scored.table.given() | {"at": at}
-    labels, design, alarms = scored.sample()
+    labels, design = scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
     given |= {"metrics": metrics}
@@ -192,18 +184,9 @@ def thresholds_command(
                 f"note: estimates allow for errors of labels: annotators {found.describe_rates()}"
             )
             curve = found.both
-    alarms += said
+    alarms = [*scored.cautions, *said]
     table = curve.table(level=scored.level, kind=kind)
-    certified = [curve.certified(metric, value) for metric, value in least.items()]
-    sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
-    if "pairwise-f1" in [metric.name for metric in metrics]:
-        best, number = curve.best("pairwise-f1", scored.level)["threshold"], len(curve.thresholds)
-        first, low, high = digits.write_exactly([best[0], best.min(), best.max()])
-        others = f"the other {number - 1} thresholds are worse"
-        if len(best) > 1:
-            others = f"{len(best)} of {number} thresholds, from {low} to {high}, cannot be told from the best"
-        sentences.insert(0, f"A threshold of {first} has the best estimate of pairwise-f1; {others}.")
-        named.append(float(best[0]))
+    sentences, named = _name_thresholds(curve, least, scored.level)
     shown = _spread_out(table, curve, named)
     if printing.chosen == "table" and len(shown) < len(curve.thresholds):
         options.message(
@@ -215,6 +198,23 @@ def thresholds_command(
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
     picture.save(curve, scored.level)
+
+
+def _name_thresholds(
+    curve: curves.Curve, least: Mapping[Any, float], level: float
+) -> tuple[list[str], list[float]]:
+    """Return sentences about the best threshold and those that are certified, and these thresholds."""
+    certified = [curve.certified(metric, value) for metric, value in least.items()]
+    sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
+    if "pairwise-f1" in [metric.name for metric in curve.metrics]:
+        best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
+        first, low, high = digits.write_exactly([best[0], best.min(), best.max()])
+        others = f"the other {number - 1} thresholds are worse"
+        if len(best) > 1:
+            others = f"{len(best)} of {number} thresholds, from {low} to {high}, cannot be told from the best"
+        sentences.insert(0, f"A threshold of {first} has the best estimate of pairwise-f1; {others}.")
+        named.append(float(best[0]))
+    return sentences, named
 
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]) -> pd.DataFrame:
