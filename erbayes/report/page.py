@@ -127,35 +127,28 @@ def report(
     check_level(level)
     asked, sample = sample, sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = resolve_metrics(metrics), dict(about or {})
-    answers = [name for name, value in facts.items() if isinstance(value, Impact | WithErrors)]
-    impacts = {name: facts.pop(name) for name in answers}
+    impacts = {name: facts.pop(name) for name in [*facts] if isinstance(facts[name], Impact | WithErrors)}
     cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
-    call = facts.pop("call", "")
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(sections.COLUMNS, list(records.columns), "the table of records")
     made, data, how = _run_engines(engines, sample, metrics, level), sample.facts(), _describe_draws(sample)
-    results, parameters = made.results, data.pop("design")
-    first = dict([*results.items()][:1])
+    results = made.results
+    design = {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": data.pop("design")}
     # the intervals that are quoted, which are those of the first engine
-    printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
+    printed = next((r.table(level, suitable(kinds, r)[0]) for r in results.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
     warnings += [note for part in impacts.values() if isinstance(part, Impact) for note in part.notes]
     shown = metrics, level, kinds, explore
     contents = {
         "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.alarms, printed),
-        "meaning": (
-            f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
-            "interval that covers the value in all records."
-        ),
+        "covering": f"{100 * level:g}",
         "done": _tell_what_was_done(sample, facts),
         "alarms_raised": sections.group_alarms(warnings),
         "would_show": say_what_would_show(sample),
         "refusals": made.refusals,
-        "main": sections.tabulate_estimates(first, *shown),
-        "faulty": any(warning.grade is Grade.FAULT for warning in warnings),
-        "roles": ROLES,
+        "main": sections.tabulate_estimates(dict([*results.items()][:1]), *shown),
         "erring": next((name for name, part in impacts.items() if isinstance(part, WithErrors)), None),
         "others": sections.tabulate_estimates(results if len(results) > 1 else {}, *shown),
         "domains": isinstance(asked, ByDomain) and sections.tabulate_domains(asked, *shown[1:]),
@@ -165,9 +158,8 @@ def report(
         "described": records is not None,
         "explained": made.explained,
         "balance": sections.tabulate_balance(sample),
-        "data": facts | {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | data,
-        "call": call,
-        "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
+        "call": facts.pop("call", ""),
+        "data": facts | design | data,
     }
     return _render(contents, explore)
 
@@ -186,7 +178,9 @@ def _render(contents: Mapping[str, Any], explore: bool) -> str:
         scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     style = Markup(read_part("style.css"))
-    html: str = page.from_string(read_part("page.html")).render(contents, scripts=scripts, style=style)
+    versions = {"Python": sys.version.split()[0]} | {name: _find_version(name) for name in PACKAGES}
+    fixed = {"scripts": scripts, "style": style, "roles": ROLES, "versions": versions}
+    html: str = page.from_string(read_part("page.html")).render(contents, **fixed)
     return html + "\n"
 
 
