@@ -390,6 +390,11 @@ def test_groups_and_own_numbers_have_both_cases_and_the_fault():
     shown = halves.table()
     assert (shown["worst"] < shown["lower"])[shown["metric"] != "entities"].all()
     assert (shown["best"] > shown["upper"])[shown["metric"] != "entities"].all()
+    # intervals of all groups together are longer, and so are their cases
+    together, known = halves.table(simultaneous=True), shown["worst"].notna()
+    assert (together["worst"] < shown["worst"])[known].all() and (together["best"] > shown["best"])[
+        known
+    ].all()
     few = eb.by_domain(adjusted, {i: i == 5 for i in PEOPLE.true.index}, metrics, fewest=1000).table()
     assert few[["lower", "worst", "best"]].isna().all(axis=None)
     (said,) = (a for a in halves.alarms() if "draws are undecided" in a)

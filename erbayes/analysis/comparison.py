@@ -26,13 +26,14 @@ from ..large.scanning import Scanned
 from ..large.sums import overlaps_of, refuse_different_records
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
-from ..metrics.intervals import Kind, check_level, simultaneous_level
+from ..metrics.intervals import Kind, check_level
 from ..metrics.tables import Pictured, choose_quoted, describe_difference
 from ..units.clustering import Clustering, Memberships
 from ..units.ids import kind, locate_all
 from ..units.measuring import measure, read_framed, sampled_labels
 from ..units.settled import Overlaps
 from ..units.units import Units
+from .rows import intervals_table, tidy
 
 PredictionLike = Source | Sample | Scanned
 FEW = 4
@@ -254,16 +255,10 @@ class Comparison(Pictured):
     ) -> pd.DataFrame:
         """Return all metrics of each row, of which `joint` has the first to the last for each of `names`."""
         check_level(level)
-        k, tables = len(self.metrics), []
-        for m, metric in enumerate(self.metrics):
-            part = joint.part(range(m, len(joint.names), k))
-            table = part.table(simultaneous_level(part, level) if simultaneous else level, kind)
-            table = table.reset_index(drop=True).assign(level=level)
-            table.insert(0, rows, names)
-            table.insert(1, "metric", metric.name)
-            tables.append(table)
-        # row by row, as they are read
-        return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True).fillna({"reason": ""})
+        metrics = [metric.name for metric in self.metrics]
+        columns = {rows: [name for name in names for _ in metrics], "metric": metrics * len(names)}
+        every, few = len(metrics) * simultaneous, [""] * len(joint.names)
+        return tidy(intervals_table(columns, joint, level, kind, few, every))
 
     def table(
         self,
@@ -387,7 +382,7 @@ def estimate_jointly(
     rng: Seed = None,
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
-    need_names(predictions)
+    need(predictions, Mapping, "predictions must map names to memberships, as in {'old': old, 'new': new}")
     scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
     design = need_labels_and_design(scans or labels, design, "compare(predictions, labels, design)")
     missing = member(missing, Missing, "missing")
@@ -422,11 +417,6 @@ def estimate_jointly(
     }
     overlaps = Overlaps.of([*shared.values()], labels.records)
     return compare_counted(units, design, metrics, overlaps, engine, rng, common)
-
-
-def need_names(predictions: Any) -> None:
-    """Refuse predictions that are no mapping of names to memberships."""
-    need(predictions, Mapping, "predictions must map names to memberships, as in {'old': old, 'new': new}")
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:

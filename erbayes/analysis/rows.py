@@ -238,16 +238,13 @@ def intervals_table(
     """
     table = fit.table(level, kind).reset_index(drop=True)
     refused = np.array([bool(why) for why in few], dtype=bool)
-    bounds = table[["lower", "upper"]].to_numpy(copy=True)
+    ends = ["lower", "upper", *["worst", "best"] * ("worst" in table)]
     for first in range(simultaneous):
         if at := [i for i in range(first, len(refused), simultaneous) if not refused[i]]:
             part = fit.part(at)
-            bounds[at] = part.interval(simultaneous_level(part, level), kind)
-    bounds[refused] = np.nan
-    if "worst" in table:
-        table.loc[refused, ["worst", "best"]] = np.nan
+            table.loc[at, ends] = part.table(simultaneous_level(part, level), kind)[ends].to_numpy()
+    table.loc[refused, ends] = np.nan
     reasons = table["reason"] if "reason" in table else [""] * len(few)
-    table[["lower", "upper"]] = bounds
     table["kind"] = np.where(refused, "none", table["kind"])
     table["reason"] = [why or reason for why, reason in zip(few, reasons, strict=True)]
     if n_eff is not None:
