@@ -62,13 +62,9 @@ class Decisions:
 
     def __init__(self, labels: Any, shown: Any, starts: Any = None, rng: Seed = None) -> None:
         labels = Clustering.of(labels, "labels")
-        values = list(shown.values()) if isinstance(shown, Mapping) and len(shown) else []
-        several = values if values and not pd.api.types.is_scalar(values[0]) else [shown]
-        predictions = [Clustering.of(one, "shown prediction") for one in several]
+        predictions = _read_shown(shown, labels)
         # positions are by the hash of ids, so that the order of a table changes nothing
         ids_shown = predictions[0].records
-        for what, other in (("labels", labels), *(("other prediction", x) for x in predictions[1:])):
-            same_kind(ids_shown, other.records, what, "record ids of the shown prediction")
         hashed = pd.util.hash_array(ids_shown.to_numpy())
         self.records = ids_shown.take(np.argsort(hashed, kind="stable"))
         self.shown, *self.others = (Members(one, self.records) for one in predictions)
@@ -131,6 +127,16 @@ class Decisions:
         labels = pd.Series(self.entities.take(entity), self.records.take(record), name="entity")
         written: pd.Series = pd.concat([labels[~labels.index.duplicated()], self.elsewhere])
         return written
+
+
+def _read_shown(shown: Any, labels: Clustering) -> list[Clustering]:
+    """Return the shown prediction and the others, if there are several, whose ids are of one type."""
+    values = list(shown.values()) if isinstance(shown, Mapping) and len(shown) else []
+    several = values if values and not pd.api.types.is_scalar(values[0]) else [shown]
+    predictions = [Clustering.of(one, "shown prediction") for one in several]
+    for what, other in (("labels", labels), *(("other prediction", x) for x in predictions[1:])):
+        same_kind(predictions[0].records, other.records, what, "record ids of the shown prediction")
+    return predictions
 
 
 def mislabel(

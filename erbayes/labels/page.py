@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -191,21 +191,11 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         said = f"{len(others):,} of {len(saved['answers']):,} answers are of another draw: {such}"
         raise DataError(f"{what}: {said} is not among the {len(drawn):,} tasks")
     for answer in saved["answers"]:
-        task, record, marked = answer["task"], answer["record"], answer["same"] + answer["different"]
+        task, record = answer["task"], answer["record"]
         where = f"{what}: task {task}"
         if (task, record) in given:
             raise DataError(f"{where} is answered twice")
-        counts = Counter([*marked, *answer["added"]])
-        faults = {
-            "has more than one answer about records {}": sorted(r for r, n in counts.items() if n > 1),
-            "does not show records {}, which have answers": [
-                r for r in marked if (task, r) not in shown or r == record
-            ],
-            "shows records {}, which cannot be added": [r for r in answer["added"] if (task, r) in shown],
-        }
-        for fault, records in faults.items():
-            if records:
-                raise DataError(f"{where} {fault.format(head(records))}")
+        _refuse_records(answer, shown, where)
         marks = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
         given[task, record] = [*marks, saved["annotator"], answer.get(SECONDS, "")]
         for mark, records in (("y", answer["same"]), ("n", answer["different"])):
@@ -230,6 +220,21 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     table = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
     table[ANSWERS] = table[ANSWERS].fillna("")
     return table.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
+
+
+def _refuse_records(answer: Mapping[str, Any], shown: Collection[tuple[int, str]], where: str) -> None:
+    """Refuse an answer about records that its task does not show, or adds of it, or about one twice."""
+    task, top, marked = answer["task"], answer["record"], answer["same"] + answer["different"]
+    counts = Counter([*marked, *answer["added"]])
+    hidden = [r for r in marked if (task, r) not in shown or r == top]
+    faults = {
+        "has more than one answer about records {}": sorted(r for r, n in counts.items() if n > 1),
+        "does not show records {}, which have answers": hidden,
+        "shows records {}, which cannot be added": [r for r in answer["added"] if (task, r) in shown],
+    }
+    for fault, records in faults.items():
+        if records:
+            raise DataError(f"{where} {fault.format(head(records))}")
 
 
 def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:

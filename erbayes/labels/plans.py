@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .. import design as designs
-from .._internal.arrays import FloatArray, IntArray, locate
+from .._internal.arrays import FloatArray, IntArray, floats, locate
 from .._internal.errors import DataError, head, refuse_cases
 from ..design.contract import Design
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
@@ -56,19 +56,18 @@ class Plan(Protocol):
 class PlanBySize(Protocol):
     """A plan whose selection probability of a record depends on the size of its predicted cluster alone."""
 
+    __slots__ = ()
+
     def column(self, known: KnownTotals) -> ClusterSum:
         """Return the column whose φ is the selection probability of a record, up to a factor."""
 
 
-class _WithReplacement:
+class _WithReplacement(PlanBySize, Protocol):
     """Draws with replacement by a column of the prediction."""
 
     __slots__ = ()
 
     independent: ClassVar[bool] = True
-
-    def column(self, known: KnownTotals) -> ClusterSum:
-        raise NotImplementedError
 
     def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         """Draw a size, then a cluster of this size, then a record of this cluster."""
@@ -229,11 +228,7 @@ class GivenProbabilities:
 
     def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         counts = sources.ordered_counts(source, seed)
-        given = need_values(counts, self)
-        try:
-            values = given.astype(float)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"chances must be numbers: {error}") from error
+        values = floats(need_values(counts, self), "chances")
         then, bad = ": entities without a chance are not estimated", ~((values > 0) & np.isfinite(values))
         refuse_cases(values[bad], "chances are not above 0 and finite", then, of=len(values))
         return _draw_by_value(source, counts, values, n, seed)[[*COLUMNS, "value"]]
@@ -252,8 +247,7 @@ def _draw_by_value(
     total = float(values @ counts["records"].to_numpy())
     points = np.random.default_rng(seed).random(n)
     line: sources.Line = (lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
-    (rows,) = sources.at_points(source, counts, [line], seed)
-    return rows.rename(columns={"chance": "probability"})
+    return sources.at_points(source, counts, [line], seed)[0]
 
 
 def need_values(rows: pd.DataFrame, plan: Any) -> Any:
@@ -318,7 +312,7 @@ class Strata:
         ]
         draws_of = sources.at_points(source, counts, lines, seed)
         tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
-        return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
+        return pd.concat(tables)[[*COLUMNS, "stratum"]]
 
     def design(self, drawn: LabelledDraws) -> Design:
         values = need_labelled_values(drawn, self, "stratum")

@@ -222,7 +222,7 @@ Line = tuple[Chance, FloatArray]
 
 
 def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
-    """Return a table per line with the record at each point, which asks the source once for all lines."""
+    """Return a table per line with the record at each point and its chance, by one question to the source."""
     ends = [
         np.cumsum(np.bincount(counts["bucket"], chance(counts) * counts["records"], BUCKETS))
         for chance, _ in lines
@@ -241,7 +241,7 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
         at = np.searchsorted(row_ends, places, side="right")
         last = np.searchsorted(row_ends, row_ends[first[bucket + 1] - 1])  # with a chance, in the bucket
         at = np.clip(at, first[bucket], np.maximum(last, first[bucket]))
-        tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
+        tables.append(rows.iloc[at].assign(probability=chance[at]).reset_index(drop=True))
     return tables
 
 

@@ -90,26 +90,12 @@ def read_stars(
     >>> stars.labels.to_dict(), list(stars.draws)
     ({'a': 'a', 'd': 'd', 'e': 'e', 'b': 'a', 'x': 'd'}, ['a', 'd', 'e'])
     """
-    frame = to_frame(pairs)
-    refuse_names([left, right, answer], list(frame.columns), "the table of pairs")
     drawn = ids(sampled, "sampled records")
-    first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
-    for column, end in ((left, first), (right, second)):
-        same_kind(drawn, end, f"column {column!r} of the pairs", "ids of sampled records")
-    # 1 for a match, 0 for none, NaN for no answer
-    verdicts = pd.to_numeric(frame[answer], errors="coerce").astype("float64")
-    unclear = frame[answer].notna() & ~verdicts.isin([0, 1])
-    if unclear.any():
-        raise DataError(
-            f"{unclear.sum():,} of {len(unclear):,} answers {answer!r} are neither match nor none, such as "
-            f"{head(frame[answer][unclear])}: make scores and words True, False or missing, as in "
-            f"table[{answer!r}].map({{'match': True, 'non-match': False}})"
-        )
-    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts.to_numpy()})
+    judged = _read_pairs(pairs, drawn, left, right, answer)
     # a pair has no order, so that each is read from both of its ends
     turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
-    both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
-    not_sampled = judged[~(first.isin(drawn) | second.isin(drawn))]
+    both_ways = pd.concat([judged, turned[turned["sampled"] != turned["record"]]], ignore_index=True)
+    not_sampled = judged[~(judged["sampled"].isin(drawn) | judged["record"].isin(drawn))]
     rays = both_ways[both_ways["sampled"].isin(drawn)].groupby(["sampled", "record"], sort=False)
     stars = rays["match"].agg(["min", "max"]).reset_index()
 
@@ -135,6 +121,27 @@ def read_stars(
     listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
     problems = pd.concat(listed, ignore_index=True).astype(object)
     return Stars(members, pd.Index(entity[drawn]), problems)
+
+
+def _read_pairs(pairs: Any, drawn: pd.Index, left: str, right: str, answer: str) -> pd.DataFrame:
+    """Return judged pairs: sampled and record, of either of which nothing says that it was, and match.
+
+    A match is 1, none is 0, and NaN is no answer.
+    """
+    frame = to_frame(pairs)
+    refuse_names([left, right, answer], list(frame.columns), "the table of pairs")
+    first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
+    for column, end in ((left, first), (right, second)):
+        same_kind(drawn, end, f"column {column!r} of the pairs", "ids of sampled records")
+    verdicts = pd.to_numeric(frame[answer], errors="coerce").astype("float64")
+    unclear = frame[answer].notna() & ~verdicts.isin([0, 1])
+    if unclear.any():
+        raise DataError(
+            f"{unclear.sum():,} of {len(unclear):,} answers {answer!r} are neither match nor none, such as "
+            f"{head(frame[answer][unclear])}: make scores and words True, False or missing, as in "
+            f"table[{answer!r}].map({{'match': True, 'non-match': False}})"
+        )
+    return pd.DataFrame({"sampled": first, "record": second, "match": verdicts.to_numpy()})
 
 
 COLUMNS = ["drawn", "record", "probability"]
