@@ -93,14 +93,15 @@ class TestDesign:
 
     def test_is_explained(self, cls):
         in_shell = () if DESIGNS[cls].not_in_shell else ("../README.md",)
-        for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
-            named = f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where)
-            assert named, f"say what {cls.__name__} is in docs/{where}"
+        pages = ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell)
+        named = f"`{cls.__name__}", f".{cls.__name__}\n"
+        absent = [where for where in pages if not any(name in page(where) for name in named)]
+        assert not absent, f"say what {cls.__name__} is in {', '.join(absent)} of docs"
         assert hasattr(eb.design, cls.__name__), f"import {cls.__name__} in erbayes/design/__init__.py"
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
-        said = f"add {option} to TAKES in erbayes/cli/predictions.py, or not_in_shell to its row of DESIGNS"
+        said = f"add {option} to DESIGNS in erbayes/cli/predictions.py, or not_in_shell to its row of DESIGNS"
         assert (option in TAKES) != bool(DESIGNS[cls].not_in_shell), said
 
     def test_is_planned_or_refused(self, cls):
@@ -198,7 +199,7 @@ def test_every_engine_has_an_example():
         two_phases.TwoPhase,
         eb.metrics.Metric,
     }  # cheap labels of one sample, which no study draws again; a metric refuses a call
-    each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES here")
+    each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES in tests/test_additions.py")
 
 
 def test_restored_labels_have_no_second_clustering():
@@ -290,7 +291,7 @@ def normal(x, sd, support):
 def test_every_kind_has_an_example():
     rooms = (intervals, bootstrap_room, betting_room)
     found = set().union(*(classes(room, "suits", "bounds") for room in rooms))
-    each_has_a_row(found, KINDS, "add an interval of this kind to KINDS here")
+    each_has_a_row(found, KINDS, "add an interval of this kind to KINDS in tests/test_additions.py")
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: type(kind).__name__)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from erbayes._internal.errors import Grade, Sentence
 from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, app
 from erbayes.cli.options import ORDER, TOPICS, say
+from erbayes.cli.predictions import DesignName
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -99,7 +101,9 @@ def test_each_design_with_each_of_its_options(folder, args):
 
 def test_the_designs_above_are_all_and_differ():
     """Or the test above could not tell an option that is ignored."""
-    assert {args.split()[0] for args in DESIGNS} == {*TAKES}, "add it to DESIGNS"
+    called, named = {args.split()[0] for args in DESIGNS}, {*get_args(DesignName)}
+    assert not {*TAKES} - called, f"{ {*TAKES} - called }: add a call to DESIGNS in tests/test_cli.py"
+    assert named == {*TAKES}, "DesignName and DESIGNS of erbayes/cli/predictions.py have other names"
     seen = [eb.estimate(PRED, LABELS, d, F1) for args, d in DESIGNS.items() if "draws.csv" not in args]
     assert len({(round(f.mean[0], 9), round(f.sd[0], 9)) for f in seen}) == len(seen)
 
@@ -500,7 +504,7 @@ def test_version(monkeypatch):
 def test_help_explains_every_design():
     shown = run("estimate", "--help").stdout
     for design in TAKES:
-        assert f"\n    {design} " in shown, design
+        assert f"\n    {design} " in shown, f"explain {design} in the docstring of estimate_command"
     assert "erbayes estimate clusters.csv labels.csv -d uniform-records" in " ".join(shown.split())
 
 

@@ -104,7 +104,8 @@ class Planned:
     def plan(self) -> plans.Plan:
         name = self.design or "multipurpose"
         given = [o for o in ("top_up", "of", "values") if getattr(self, o) is not None]
-        refuse_for_design(name, given, PLAN_TAKES.get(self.design, []))
+        takes = PLAN_TAKES.get(self.design, [])
+        refuse_for_design(name, given, takes, {*takes} & {"values"})
         cls: Any = plans.PLANS[name] if self.top_up is None else plans.NewRecords
         plan: plans.Plan = cls() if self.of is None else cls(plans.PLANS[self.of]())
         return plan

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -293,24 +294,29 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
 DesignName = Literal[
     "uniform-records", "distinct-entities", "uniform-clusters", "known-weights", "stratified"
 ]
-TAKES: dict[DesignName, list[str]] = {
-    "uniform-records": ["drawn", "population"],
-    "distinct-entities": ["draws", "population"],
-    "uniform-clusters": ["drawn", "population"],
-    "known-weights": ["drawn", "population", "weights"],
-    "stratified": ["strata", "populations"],
+DESIGNS: dict[DesignName, Callable[..., eb.design.contract.Design]] = {
+    "uniform-records": lambda drawn=None, population=None: eb.design.UniformRecords(drawn, population),
+    "distinct-entities": lambda draws, population=None: eb.design.DistinctEntities(draws, population),
+    "uniform-clusters": lambda drawn=None, population=None: eb.design.UniformClusters(population, drawn),
+    "known-weights": lambda *, drawn=None, population=None, weights: eb.design.KnownWeights(
+        numbers(weights, "unit", "weight"), drawn, population
+    ),
+    "stratified": lambda strata, populations: eb.design.Stratified(
+        keyed(strata, "unit", "stratum"), numbers(populations, "stratum", "number", whole=True).to_dict()
+    ),
 }
-"""Options of each design."""
-NEEDED = ("draws", "weights", "strata", "populations", "values")
-"""Options that a design needs if it takes them."""
+"""What makes each design, of the options that are its parameters. It needs those without a default."""
+TAKES = {design: {**signature(make).parameters} for design, make in DESIGNS.items()}
+"""Options of each design, by their names."""
 
 
-def refuse_for_design(design: str, given: Collection[str], takes: Sequence[str]) -> None:
+def refuse_for_design(
+    design: str, given: Collection[str], takes: Collection[str], needed: Collection[str]
+) -> None:
     """Refuse options that a design does not take, and a design without those that it needs."""
     if foreign := [option for option in given if option not in takes]:
         right = f"; it takes {name_options(takes)}" if takes else ""
         raise DataError(f"--design {design} does not take {name_options(foreign)}{right}")
-    needed = [option for option in takes if option in NEEDED]
     if not {*needed} <= {*given}:
         raise DataError(f"--design {design} needs {name_options(needed, ' and ')}")
 
@@ -345,23 +351,13 @@ class Drawing:
                 f"--design is needed, one of {', '.join(TAKES)}: how were the "
                 "labelled units drawn? Only a folder of erbayes draw needs no design"
             )
-        refuse_for_design(self.design, self.given, TAKES[self.design])
-        files: Any = self
-        units = None if self.drawn is None else _read_drawn(self.drawn, entities)
-        match self.design:
-            case "uniform-records":
-                return eb.design.UniformRecords(units, self.population)
-            case "uniform-clusters":
-                return eb.design.UniformClusters(self.population, units)
-            case "distinct-entities":
-                return eb.design.DistinctEntities(files.draws, self.population)
-            case "known-weights":
-                weights = numbers(files.weights, "unit", "weight")
-                return eb.design.KnownWeights(weights, units, self.population)
-            case "stratified":
-                of_strata = numbers(files.populations, "stratum", "number", whole=True)
-                sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return eb.design.Stratified(keyed(files.strata, "unit", "stratum"), sizes)
+        takes = TAKES[self.design]
+        needed = [name for name, option in takes.items() if option.default is Parameter.empty]
+        refuse_for_design(self.design, self.given, takes, needed)
+        values = {name: getattr(self, name) for name in self.given}
+        if self.drawn is not None:
+            values["drawn"] = _read_drawn(self.drawn, entities)
+        return DESIGNS[self.design](**values)
 
 
 def _read_drawn(path: Path, entities: Callable[[], pd.Index]) -> list[Any]:
