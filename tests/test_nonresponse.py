@@ -266,7 +266,7 @@ def test_strict_cases_hold_the_estimate_of_full_response_and_the_truth():
         record, resolved, _, adjusted = sampled(rng, 200, lambda r: np.where(broken[r], 0.3, 0.9))
         found = with_cases(ClosedForm()(adjusted, [m.b3_recall]), adjusted, [m.b3_recall])
         everyone = (CENSUS.column(eb.columns.B3_RECALL) / CENSUS.size)[UNIT[record]].mean()
-        wrong, right = (case[0].mean[0] for case in (found.cases.wrong, found.cases.right))
+        wrong, right = (case.mean[0] for case in (found.cases.wrong, found.cases.right))
         assert right - wrong == pytest.approx(1 - resolved.mean(), abs=0.015)
         worst, best = found.table()[["worst", "best"]].iloc[0]
         assert worst < wrong < everyone < right < best
@@ -289,7 +289,7 @@ def test_cases_of_a_ratio_are_those_of_rows_by_hand():
     part, whole = (CENSUS.column(c) / CENSUS.size for c in (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS))
     found = ClosedForm()(adjusted, [R])
     cases = with_cases(found, adjusted, [R]).cases
-    for ratio, case in enumerate((cases.wrong[0], cases.right[0])):
+    for ratio, case in enumerate((cases.wrong, cases.right)):
         means = [whole[unit[resolved & (code == g)]].mean() for g in code]
         rows = [
             (part[u], whole[u]) if known else (ratio * of, of)
@@ -337,7 +337,7 @@ def test_strict_cases_are_the_mean_of_draws_the_undecided_ones_of_which_are_0_or
         design = eb.design.Responding(eb.UniformRecords(CENSUS.ids[at], repeats=True), resolved)
         sample = eb.Sample(CENSUS.take(np.unique(at)), design)
         found = with_cases(ClosedForm()(sample, [m.b3_recall]), sample, [m.b3_recall])
-        case = (found.cases.wrong, found.cases.right)[ratio][0]
+        case = (found.cases.wrong, found.cases.right)[ratio]
         of_each = np.where(resolved, value[record], ratio)
         assert case.mean[0] == pytest.approx(of_each.mean(), rel=1e-12)
         assert case.sd[0] == pytest.approx(of_each.std() / np.sqrt(400), rel=0.01)
@@ -352,7 +352,7 @@ def test_strict_cases_of_precision_under_ends_of_links():
     sample = eb.Sample(eb.measure(PEOPLE.pred, labels), drawn.design(labels, unresolved=unresolved))
     with pytest.warns(eb.Alarm, match="draws are undecided"):
         found = eb.estimate(sample, metrics=[P])
-    wrong, right = (case[0].mean[0] for case in (found.cases.wrong, found.cases.right))
+    wrong, right = (case.mean[0] for case in (found.cases.wrong, found.cases.right))
     assert found["pairwise-precision"].worst < wrong < TRUTH[0] < right < found["pairwise-precision"].best
 
 
@@ -364,7 +364,7 @@ def test_one_draw_that_nobody_can_decide_leaves_a_verdict_open_only_where_it_can
     design = eb.design.Responding(eb.UniformRecords(range(40)), [True] * 40 + [False])
     sample = eb.Sample(eb.measure(prediction, labels), design)
     found = eb.estimate(sample, metrics=[R, m.splits])
-    case, q = found.cases.wrong[0], 1 / 41
+    case, q = found.cases.wrong, 1 / 41
     variance = (found.sd[0] * 40 / 41) ** 2 + q * (1 - q) * (1 - wrong / 40) ** 2 / 41
     assert case.mean[0] == pytest.approx((1 - wrong / 40) * 40 / 41, abs=2e-3)
     assert case.sd[0] == pytest.approx(np.sqrt(variance), rel=1e-3)

@@ -641,8 +641,8 @@ def normal(k=3, *batch):
 
 
 def alone():
-    """Each of three components alone."""
-    return tuple(Estimates(**normal(1)) for _ in range(3))
+    """Three components without a covariance."""
+    return Estimates(**normal() | {"cov": np.diag(numbers(3))})
 
 
 def make_results():

@@ -234,7 +234,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
     if (design := find_responding(sample.design, odds=1)) is None:
         return found
     wrong, right = estimate_by_odds(sample, lambda one: _correct_by_clusters(one, fitted, featured).fit)
-    cases = Cases.of(wrong, right, design.unresolved)
+    cases = Cases(wrong=wrong, right=right, share=design.unresolved)
     notes = (*found.notes, *warn_undecided(sample))
     return replace(found, fit=replace(found.fit, cases=cases), notes=notes)
 

@@ -32,7 +32,7 @@ from ..engine.fitted import columns_of, fit_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind
-from ..metrics.unseen import by_component, map_components, stack_components
+from ..metrics.unseen import by_component, stack_components
 from ..units.measuring import measure
 from .second import ChangedShare, Reference, Second
 
@@ -247,18 +247,11 @@ def _shift_fit(fit: Estimates, variate: ControlVariate, shift: FloatArray, betwe
 
 def _take_default(fit: Estimates, default: Estimates, alone: BoolArray) -> Estimates:
     """Return a fit with the components of the default where it is `alone`, (k,), at the same correlations."""
-
-    def choose(axes: Sequence[int], own: Any, other: Any) -> Any:
-        if isinstance(own, tuple):
-            return tuple(both[int(lone)] for lone, *both in zip(alone, own, other, strict=True))
-        return np.where(alone.reshape(-1, *[1] * (-1 - axes[0])), other, own)
-
-    before, after = np.diagonal(fit.cov), np.where(alone, np.diagonal(default.cov), np.diagonal(fit.cov))
+    chosen = stack_components(fit, default).part((np.arange(len(alone)) + len(alone) * alone).tolist())
+    before, after = np.diagonal(fit.cov), np.diagonal(chosen.cov)
     scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
     both = np.logical_and.outer(alone, alone)
-    return map_components(
-        choose, fit, default, cov=np.where(both, default.cov, fit.cov * np.outer(scale, scale))
-    )
+    return replace(chosen, cov=np.where(both, default.cov, fit.cov * np.outer(scale, scale)))
 
 
 @dataclass(frozen=True, slots=True)

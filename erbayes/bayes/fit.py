@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from arviz_stats.base import array_stats
-from scipy.linalg import block_diag
 
 from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
@@ -188,9 +187,8 @@ class Fit(FittedTree):
         closed = replace(Estimates.of_draws(*named), values=None, kind=DEFAULT)
         if known:
             found = ClosedForm()(self.sample, known)
-            both = stack_components(found, closed, cov=block_diag(found.cov, closed.cov))
             place = [known.index(m) if m in known else len(known) + j for j, m in enumerate(metrics)]
-            closed = both.part(place)
+            closed = stack_components(found, closed).part(place)
         return closed, np.array([m not in known for m in metrics])
 
     @cached_property

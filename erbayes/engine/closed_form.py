@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import block_diag
 
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import NotIdentified
@@ -104,7 +103,7 @@ def improve_counts(
     cov[np.ix_(at, at)] = better.cov
     take = np.arange(k)
     take[at] = k + np.arange(len(at))
-    both = stack_components(found, better, cov=block_diag(found.cov, better.cov)).part(take.tolist())
+    both = stack_components(found, better).part(take.tolist())
     return replace(both, names=found.names, cov=cov), moved
 
 
@@ -301,7 +300,7 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
         spread = (1 - share) ** 2 * variance + share * (1 - share) * (mean - ratio) ** 2 / draws
         cov = np.diag(np.where(is_share, spread, case.uncut_sd**2 * scale))
         cases.append(replace(case, mean=np.where(is_share, mixed, moved), cov=cov))
-    return replace(found, cases=Cases.of(cases[0], cases[1], design.unresolved))
+    return replace(found, cases=Cases(wrong=cases[0], right=cases[1], share=design.unresolved))
 
 
 def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> list[Estimates]:

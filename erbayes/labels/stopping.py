@@ -253,7 +253,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     if cases is None:
         return answer
     both = cases.wrong, cases.right
-    of_each = [_judge_fit(sample, metric, case[0], minimum, rule, level) for case in both]
+    of_each = [_judge_fit(sample, metric, case, minimum, rule, level) for case in both]
     ends = np.stack([answer.interval, *(one.interval for one in of_each)])
     answer = answer._replace(interval=np.array([ends[:, 0].min(), ends[:, 1].max()]))
     if answer.verdict is Verdict.OPEN or {one.verdict for one in of_each} == {answer.verdict}:

@@ -47,17 +47,11 @@ class Bets:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Cases:
-    """Each component alone if undecided answers are all `wrong`, and all `right`, (k,); their `share`."""
+    """The same components if undecided answers are all `wrong`, and all `right`; their `share`."""
 
-    wrong: tuple[Estimates, ...] = by_component(0)
-    right: tuple[Estimates, ...] = by_component(0)
+    wrong: Estimates = by_component(0)
+    right: Estimates = by_component(0)
     share: float
-
-    @classmethod
-    def of(cls, wrong: Estimates, right: Estimates, share: float) -> Self:
-        """Return both cases of the same components, each of which stands alone."""
-        of_each = [tuple(case.part([j]) for j in range(len(case))) for case in (wrong, right)]
-        return cls(wrong=of_each[0], right=of_each[1], share=share)
 
     @property
     def decide(self) -> bool:
@@ -66,11 +60,10 @@ class Cases:
 
     def find_ends(self, own: FloatArray, level: float) -> FloatArray:
         """Return the worst and the best end, (k, 2), of the intervals `own` and those of both cases."""
-        cases = self.wrong, self.right
-        ends = np.stack([own, *(np.concatenate([x.interval(level) for x in case]) for case in cases)])
-        wrong, right = (np.concatenate([x.estimate for x in case]) for case in cases)
+        ends = np.stack([own, self.wrong.interval(level), self.right.interval(level)])
         low_high = np.stack([ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)], axis=-1)
-        return np.where((wrong > right)[:, None], low_high[:, ::-1], low_high)
+        turned = self.wrong.estimate > self.right.estimate
+        return np.where(turned[:, None], low_high[:, ::-1], low_high)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

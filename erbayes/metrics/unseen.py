@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .._internal.arrays import BoolArray, FloatArray
@@ -98,10 +99,15 @@ def map_components[Result: DataclassInstance](
 
 
 def stack_components[Result: DataclassInstance](*results: Result, **fixed: Any) -> Result:
-    """Return the components of several results as one, in this order: see `map_components`."""
+    """Return the components of several results as one, in this order: see `map_components`.
+
+    Results are independent, unless their covariance is one of the `fixed` fields.
+    """
 
     def join(axes: tuple[int, ...], *of_each: Any) -> Any:
-        return sum(of_each, ()) if isinstance(of_each[0], tuple) else np.concatenate(of_each, axis=axes[0])
+        if isinstance(of_each[0], tuple):
+            return sum(of_each, ())
+        return np.concatenate(of_each, axis=axes[0]) if len(axes) == 1 else block_diag(*of_each)
 
     return map_components(join, *results, **fixed)
 
