@@ -32,6 +32,7 @@ from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_m
 from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import Kind
 from ..metrics.tables import Pictured
+from ..metrics.unseen import kish
 from ..units.clustering import Memberships
 from ..units.grouping import Grouping, Of
 from .comparison import Comparison
@@ -152,10 +153,10 @@ class ByDomain(Pictured):
         links = self.settings.links
         per_record = scale_to_records(PREDICTED_LINKS)
         fit = fit_sample(self.sample, [in_domain(per_record, d, links, known=True) for d in self._single])
-        totals, columns = fit.totals, [InDomain(PREDICTED_LINKS, d, links) for d in self._single]
-        at = [totals.names.index(column.name) for column in columns]
+        columns = [InDomain(PREDICTED_LINKS, d, links) for d in self._single]
+        at = [fit.totals.names.index(column.name) for column in columns]
         with np.errstate(invalid="ignore"):  # a domain without draws
-            df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
+            df = np.maximum(kish(fit.contributions[:, at]) - 1, 1)
         table = compare_with_known(fit.plain, [self.sample.units.total(column) for column in columns])
         table.insert(2, "df", df)
         return table.set_axis(pd.Index(list(map(str, self._single)), name="domain"))

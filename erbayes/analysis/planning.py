@@ -456,7 +456,7 @@ def _compute_one_draw(
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion
     none = np.zeros(len(w))
     with np.errstate(divide="ignore", invalid="ignore"):
-        J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
+        J, H = derivatives(metric.formula, totals.mean[[totals.names.index(c.name) for c in metric.columns]])
     if not np.isfinite(J).all():
         return np.nan, np.nan, np.full((3, 3), np.nan), none, none
     counted = [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,13 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
-from ..design.draws import kish
 from ..design.sample import Sample
 from ..engine.fitted import columns_of, fit_sample
 from ..metrics.columns import Between, Column, Domain, InDomain, Known, Links
 from ..metrics.definitions import Metric, Value, coefficients_of_size
 from ..metrics.estimates import EMPTY, Estimates
 from ..metrics.intervals import Kind, simultaneous_level
-from ..metrics.unseen import map_components
+from ..metrics.unseen import count_unseen, kish, map_components
 
 Place = Domain | tuple[Domain, ...]
 """A domain, or groups whose links with each other count."""
@@ -146,11 +145,11 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = Fa
     though it averages over links: where that total is 0, the largest number of any total counts. If `unseen`,
     it is the number of draws that bound what is unseen.
     """
-    columns, _ = columns_of(metrics)
+    columns, draws = columns_of(metrics)[0], sample.expansion
     at = {column.name: i for i, column in enumerate(columns)}
     # a draw that met a large entity again would have met others, so that each counts
     Z = sample.contributions(columns) if unseen else sample.of_each_draw(columns)
-    number = sample.expansion.count_unseen if unseen else kish
+    number = partial(count_unseen, unseen=draws.unseen, repeated=draws.repeated) if unseen else kish
     size = coefficients_of_size(metrics, list(at))
     with np.errstate(divide="ignore", invalid="ignore"):
         single, found = number(Z), number(np.asarray(csr_array(size) @ Z.T).T)

@@ -16,12 +16,12 @@ from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray, is_table
 from .._internal.errors import DataError, head, member
 from .._internal.remedies import Missing
-from ..design.draws import kish
 from ..design.sample import Sample
 from ..engine.fitted import columns_of
 from ..large.files import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column, Known
 from ..metrics.definitions import Metric, coefficients_of_size, resolve_metric
+from ..metrics.unseen import kish
 from ..units.clustering import Clustering
 from ..units.ids import same_kind
 from ..units.measuring import NEARLY_ALL, read_framed, refuse_unmatched, units_of, written_otherwise
@@ -59,7 +59,7 @@ class ChangedShare(NamedTuple):
     @classmethod
     def of(cls, met: BoolArray, weight: FloatArray, population: float) -> ChangedShare:
         """Compare draws that differ, (n,), with their weights, to the share of all that do."""
-        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
+        drawn, n = float(met @ weight / weight.sum()), float(kish(weight, 0))
         x = drawn * n
         # P(X ≥ x) of a binomial variable, for any x
         return cls(drawn, population, float(betainc(x, n - x + 1, population)) if x > 0 else 1.0)
@@ -219,7 +219,7 @@ class Second:
         met = np.append(changed, False)[self.match][drawn]
         entities = sample.expansion.weight
         records, total = entities * self.units.size[drawn], float(self.whole.size.sum())
-        if kish(records) > kish(entities):
+        if kish(records, 0) > kish(entities, 0):
             return ChangedShare.of(met, records, float((self.whole.size * changed).sum()) / total)
         # the number of entities is that of the sample, or that of the clusters if these are fewer
         of_sample = total * entities.sum() / records.sum()

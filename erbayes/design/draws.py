@@ -31,11 +31,6 @@ STEEPEST = 2.0
 """Largest skewness of a multiplier. A gamma variable of more is near 0 in most replicates."""
 
 
-def kish(Z: FloatArray) -> FloatArray:
-    """Return the effective number of draws, (k,), of contributions z, (n, k): (Σz)²/Σz² (Kish 1965)."""
-    return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
-
-
 class Round(NamedTuple):
     """Independent draws, each of which selects a unit with the same known chances.
 
@@ -147,15 +142,6 @@ class DrawnUnits:
             return False
         return not (np.any(self.stratum) or np.any(np.asarray(self.theta) < 1))
 
-    def count_unseen(self, Z: FloatArray) -> FloatArray:
-        """Return how many draws, (..., c), bound what is unseen of totals of contributions Z, (..., k, c).
-
-        They are Σ(1 - π)z Σz / Σ((1 - π)z²/r): ∞ if nothing is unseen, NaN if nothing counts.
-        """
-        missed = sum_rows(Z, self.unseen) * Z.sum(axis=-2)
-        against = sum_rows(Z**2, self.unseen / self.repeated)
-        return np.divide(missed, against, out=np.where(Z.any(axis=-2), np.inf, np.nan), where=against > 0)
-
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""
         if self.unreached is None or not self.unreached.column(column).any():
@@ -240,11 +226,6 @@ class DrawnUnits:
         theta = 1.0 if self.theta is None else self.theta
         found = count_each(self.order, self.repeats, self.stratum, theta, self.absolute)
         return replace(found, unreached=self.unreached)
-
-
-def sum_rows(Z: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the sums of contributions (..., k, c) over rows, (..., c), by weights (..., k)."""
-    return np.asarray((weight[..., None, :] @ Z)[..., 0, :])
 
 
 def indicate(code: IntArray, number: int) -> csr_array:

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric, link_ratio
 from ..metrics.tables import Pictured
-from ..metrics.unseen import NOTABLE, UNSETTLED, round_outward
+from ..metrics.unseen import NOTABLE, UNSETTLED, count_unseen, round_outward
 from ..units.settled import Heap, Looks, Totals, find_heap, settle
 from ..units.units import Units, need_units
 from .contract import Design
@@ -194,7 +194,7 @@ class Sample(Pictured):
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = draws.covariance(draws.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate / draws.count_unseen(z[..., 1:])[..., 0]
+        one = estimate / count_unseen(z[..., 1:], draws.unseen, draws.repeated)[..., 0]
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 

@@ -14,7 +14,6 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
-from ..design.draws import sum_rows
 from ..design.sample import Sample, need_sample
 from ..metrics import columns as u
 from ..metrics.definitions import (
@@ -25,13 +24,13 @@ from ..metrics.definitions import (
     MetricLike,
     N,
     Value,
-    coefficients_of_size,
     pairwise_precision,
     resolve_metric,
     resolve_metrics,
 )
 from ..metrics.estimates import EMPTY, Estimates
-from ..metrics.totals import Totals
+from ..metrics.totals import Totals, evaluate
+from ..metrics.unseen import sum_rows
 
 REMEMBERED = 100
 """Metrics up to which a sample remembers its fit. Domains have thousands, whose covariances fill memory."""
@@ -76,21 +75,17 @@ class Fitted:
                 pseudo[:, j] = units.column(column)
             except NotIdentified:  # only the sampled units have it
                 pseudo[:, j] = np.nan
-        mean, unseen = np.zeros((2, *sample.leading, size))
-        cov, moment, missing = np.zeros((3, *sample.leading, size, size))
+        mean, cov = np.zeros((*sample.leading, size)), np.zeros((*sample.leading, size, size))
         mean[..., :k], mean[..., k:] = Z.sum(axis=-2), [sample.units.total(t.column) for t in self.known]
-        unseen[..., :k] = sum_rows(Z, draws.unseen)
         cov[..., :k, :k] = draws.covariance(draws.residuals(Z))
-        moment[..., :k, :k] = Z.mT @ Z
-        missing[..., :k, :k] = Z.mT @ (Z * (draws.unseen / draws.repeated)[..., None])
         return Totals(
             names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
             mean=mean,
             cov=cov,
-            moment=moment,
-            missing=missing,
+            contributions=Z,
+            unseen=draws.unseen,
+            repeated=draws.repeated,
             df_per_draw=np.maximum(draws.number - draws.df_lost, 0) / draws.number,
-            unseen=unseen,
             absolute=draws.absolute,
             pseudo_units=pseudo,
             unreached_share=sample.out_of_reach,
@@ -145,10 +140,9 @@ class Fitted:
 
         If a metric averages over nothing that is counted, those of all draws are equal.
         """
-        Z = self.contributions
-        sizes = Z @ coefficients_of_size(self.metrics, [c.name for c in self.counted]).T
+        sizes = self.totals.sizes(self.metrics)
         total = sizes.sum(axis=0)
-        return np.divide(sizes, total, out=np.full_like(sizes, 1 / len(Z)), where=total != 0)
+        return np.divide(sizes, total, out=np.full_like(sizes, 1 / len(sizes)), where=total != 0)
 
     @cached_property
     def left_out(self) -> tuple[FloatArray, FloatArray]:
@@ -158,7 +152,7 @@ class Fitted:
         replicates = totals.mean + np.pad(change, ((0, 0), (0, len(self.known))))
         rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
         replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors
-        values = totals.evaluate(self.metrics, replicates)
+        values = evaluate(self.metrics, totals.names, replicates)
         undefined = ~np.isfinite(values).all(axis=0)
         if undefined.all():
             names = ", ".join(m.name for m in self.metrics)
@@ -169,7 +163,9 @@ class Fitted:
     @cached_property
     def unseen_shares(self) -> FloatArray:
         """Shares θ of the totals averaged over that are estimated not to be in the sample, (..., metrics)."""
-        return self.totals.unseen_shares(coefficients_of_size(self.metrics, self.totals.names))
+        sizes = self.totals.sizes(self.metrics)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.clip(sum_rows(sizes, self.totals.unseen) / sizes.sum(axis=-2), 0.0, 1.0)
 
     @property
     def jackknifed(self) -> FloatArray:

@@ -15,7 +15,7 @@ from .combinations import compute_covariance, make_sparse
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .estimates import EMPTY, Estimates, describe_reasons, measure_distances
 from .intervals import Support
-from .unseen import Unseen
+from .unseen import Unseen, count_unseen, kish
 
 ROUNDING = 1e-9
 """Distance of a metric from an end of its range that is rounding, as few draws lose digits of derivatives."""
@@ -51,37 +51,27 @@ SILENT = 1e-16
 class Totals(Nearest):
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
-    `moment`, `missing` (..., k, k): Σ z z' of the contributions z of draws, and Σ (1 - π) z z'/r, with r as
-    in `Variance.repeated`; `df_per_draw`: degrees of freedom; `unseen` (..., k): what is estimated to be in
-    no sampled unit; `absolute`: false if totals are known up to a common factor; `pseudo_units` (4, k): their
-    columns (see `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED` (see `Unseen`).
+    `contributions` (..., n, c): those of draws to the first c totals, while the others are known; `unseen`,
+    `repeated` (..., n): of each draw, as in `count_unseen`; `df_per_draw`: degrees of freedom; `absolute`:
+    false if totals are known up to a common factor; `pseudo_units` (4, k): their columns (see
+    `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED` (see `Unseen`).
     """
 
     names: tuple[str, ...]
     mean: FloatArray
     cov: FloatArray
-    moment: FloatArray
-    missing: FloatArray
-    df_per_draw: FloatArray
+    contributions: FloatArray
     unseen: FloatArray
+    repeated: FloatArray
+    df_per_draw: FloatArray
     absolute: bool
     pseudo_units: FloatArray
     unreached_share: FloatArray
 
-    def positions(self, metric: Metric) -> list[int]:
-        """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
-        if metric.absolute and not self.absolute:
-            what = "absolute weights; this design knows them up to a factor"
-            raise NotIdentified(f"{metric.name} needs {what}")
-        return positions(metric, self.names)
-
-    def evaluate(self, metrics: Sequence[Metric], totals: FloatArray) -> FloatArray:
-        """Return the metrics of other totals of the same names, (n, k), as (n, metrics)."""
-        values = np.empty((len(totals), len(metrics)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for formula, j, place in self._group_by_formula(metrics):
-                values[:, j] = formula(*np.moveaxis(totals[:, place], -1, 0))
-        return values
+    def sizes(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return contributions of draws to the total that each metric averages over, (..., n, metrics)."""
+        J, Z = coefficients_of_size(metrics, self.names[: self.contributions.shape[-1]]), self.contributions
+        return np.asarray((make_sparse(J, Z) @ Z.mT).mT)
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return first derivatives of metrics by the totals, (..., metrics, k); NaN for one that is 0/0."""
@@ -90,39 +80,20 @@ class Totals(Nearest):
         J[~np.isfinite(J).all(axis=-1)] = np.nan
         return J
 
-    def _group_by_formula(
-        self, metrics: Sequence[Metric]
-    ) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
-        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k)."""
-        at = {name: i for i, name in enumerate(self.names)}  # domains have thousands of totals
-        shared, place = dict[Callable[..., Any], list[int]](), list[list[int]]()
-        for j, metric in enumerate(metrics):
-            shared.setdefault(metric.formula, []).append(j)
-            names = [c.name for c in metric.columns]
-            if (metric.absolute and not self.absolute) or not at.keys() >= {*names}:
-                self.positions(metric)  # refuses it
-            place.append([at[name] for name in names])
-        return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
-
     def apply(self, metrics: MetricLike, order: int = 2) -> Estimates:
         """Apply metrics g to the totals t, with covariance V, as g(t) - ½ tr(H V) with covariance J V J'.
 
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
         freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
-        metric averages over. What no draw has shown is in the unseen part of it, Σ(1-π)a, and counts against
-        Σ(1-π)a Σa/Σ((1-π)a²/r) draws, n_eff/θ without repeats. A metric that is 0/0 is NaN, with a reason.
+        metric averages over. What no draw has shown counts against as many draws as `count_unseen` says. A
+        metric that is 0/0 is NaN, with a reason.
         """
         metrics, batch = resolve_metrics(metrics), self.mean.shape[:-1]
-        sized = coefficients_of_size(metrics, self.names)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
             mean = np.where(np.isinf(mean), np.nan, mean)  # of a denominator of 0
-            total, unseen = self.mean @ sized.T, self.unseen @ sized.T
-            effective = total**2 / self._compute_squares(sized, self.moment)
-            df = np.maximum(effective * np.asarray(self.df_per_draw)[..., None], 1.0)
-            # draws that met a large unit again would have met others, had they erred
-            missed = self._compute_squares(sized, self.missing)
-            draws = np.where(unseen > 0, unseen * total / missed, np.where(total == 0, np.nan, np.inf))
+            sizes = self.sizes(metrics)
+            df = np.maximum(kish(sizes) * np.asarray(self.df_per_draw)[..., None], 1.0)
         names, empty = tuple([m.name for m in metrics]), np.isnan(mean)
         if empty.all() and not batch:
             raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
@@ -144,22 +115,21 @@ class Totals(Nearest):
             support=support,
             undefined=undefined,
             unseen=Unseen(
-                effective=draws,
-                reach=self._find_extremes(mean, J, sized, support) * in_error,
+                effective=count_unseen(sizes, self.unseen, self.repeated),
+                reach=self._find_extremes(metrics, mean, J, support) * in_error,
                 unreached_share=self._take_unreached_shares(metrics),
             ),
         )
-
-    def unseen_shares(self, sized: FloatArray) -> FloatArray:
-        """Return the unseen share θ of the total that each row of coefficients makes, (..., metrics)."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(self.unseen @ sized.T / (self.mean @ sized.T), 0.0, 1.0)
 
     def _linearise(self, metrics: Sequence[Metric], correct: bool) -> tuple[FloatArray, FloatArray]:
         """Return metrics, `correct` for bias or not, (..., metrics), and their slopes, (..., metrics, k)."""
         batch = self.mean.shape[:-1]
         mean, J = np.empty((*batch, len(metrics))), np.zeros((*batch, len(metrics), len(self.names)))
-        for formula, j, place in self._group_by_formula(metrics):
+        for metric in metrics:
+            if metric.absolute and not self.absolute:
+                what = "absolute weights; this design knows them up to a factor"
+                raise NotIdentified(f"{metric.name} needs {what}")
+        for formula, j, place in group_by_formula(metrics, self.names):
             x = np.moveaxis(self.mean[..., place], -1, 0)
             mean[..., j] = formula(*x)
             if not correct:
@@ -178,14 +148,11 @@ class Totals(Nearest):
         share = np.pad(self.unreached_share, [(0, 0)] * (self.unreached_share.ndim - 1) + [(0, 1)])
         return share[..., [-1 if metric.averaged is None else metric.averaged for metric in metrics]]
 
-    def _compute_squares(self, sized: FloatArray, M: FloatArray) -> FloatArray:
-        """Return s'Ms of each row s of `sized`, (..., metrics). Rows have few entries."""
-        return np.asarray(np.sum((make_sparse(sized, M) @ M) * sized, axis=-1))
-
     def _find_extremes(
-        self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
+        self, metrics: Sequence[Metric], mean: FloatArray, J: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
         """Return `Unseen.reach`: the least and the largest J y of pseudo-units, (..., metrics, 2)."""
+        sized = coefficients_of_size(metrics, self.names)
         uncounted = np.isnan(self.pseudo_units).any(axis=0)
         columns = np.where(uncounted, 0.0, self.pseudo_units).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -199,6 +166,29 @@ class Totals(Nearest):
         return np.where(unknown[..., None], measure_distances(mean, support), np.stack([down, up], axis=-1))
 
 
+def group_by_formula(
+    metrics: Sequence[Metric], names: Sequence[str]
+) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
+    """Return each formula with its metrics, (a,), and the positions of their totals in `names`, (a, k)."""
+    at = {name: i for i, name in enumerate(names)}  # domains have thousands of totals
+    shared = dict[Callable[..., Any], list[int]]()
+    for j, metric in enumerate(metrics):
+        if lacking := [c.name for c in metric.columns if c.name not in at]:
+            raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
+        shared.setdefault(metric.formula, []).append(j)
+    place = [[at[c.name] for c in metric.columns] for metric in metrics]
+    return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
+
+
+def evaluate(metrics: Sequence[Metric], names: Sequence[str], totals: FloatArray) -> FloatArray:
+    """Return metrics, (..., metrics), of totals of these names, (..., k); NaN or ∞ for a denominator of 0."""
+    values = np.empty((*totals.shape[:-1], len(metrics)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for formula, j, place in group_by_formula(metrics, names):
+            values[..., j] = formula(*np.moveaxis(totals[..., place], -1, 0))
+    return values
+
+
 def evaluate_draws(metrics: MetricLike, names: tuple[str, ...], totals: FloatArray) -> Estimates:
     """Return draws of metrics, (chain, draw, k), from those of named totals, (chain, draw, total).
 
@@ -206,22 +196,9 @@ def evaluate_draws(metrics: MetricLike, names: tuple[str, ...], totals: FloatArr
     end of the support. A metric that is 0/0 in a draw is NaN there.
     """
     metrics = resolve_metrics(metrics)
-    values = np.empty((*totals.shape[:-1], len(metrics)))
-    columns = np.ascontiguousarray(np.moveaxis(totals, -1, 0))
-    for j, metric in enumerate(metrics):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values[..., j] = metric.formula(*(columns[i] for i in positions(metric, names)))
     support = tuple(m.support for m in metrics)
-    values = np.clip(values, *np.transpose(support))
+    values = np.clip(evaluate(metrics, names, totals), *np.transpose(support))
     draws = Estimates.of_draws(tuple(m.name for m in metrics), values, support)
     if all(draws.reasons):
         raise NotIdentified(describe_reasons(draws))
     return draws
-
-
-def positions(metric: Metric, names: Sequence[str]) -> list[int]:
-    """Return the positions of a metric's totals among `names`, and refuse a metric without one of them."""
-    lacking = [c.name for c in metric.columns if c.name not in names]
-    if lacking:
-        raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
-    return [names.index(c.name) for c in metric.columns]

@@ -182,6 +182,29 @@ class Unseen:
         return np.asarray(self.weigh_pseudo_draws(mass) / self.effective * (self.reach**2).sum(axis=-1))
 
 
+def kish(Z: FloatArray, axis: int = -2) -> FloatArray:
+    """Return the effective number of draws, (..., k), of contributions z, (..., n, k): (Σz)²/Σz² (Kish)."""
+    return np.asarray(Z.sum(axis=axis) ** 2 / (Z**2).sum(axis=axis))
+
+
+def sum_rows(Z: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the sums of contributions (..., n, k) of draws, (..., k), by weights (..., n)."""
+    return np.asarray((weight[..., None, :] @ Z)[..., 0, :])
+
+
+def count_unseen(Z: FloatArray, unseen: FloatArray, repeated: FloatArray) -> FloatArray:
+    """Return how many draws, (..., k), bound what is unseen of totals of contributions z, (..., n, k).
+
+    It is Σ(1-π)z Σz/Σ((1-π)z²/r), n_eff/θ without repeats: ∞ if nothing is unseen, NaN if nothing counts.
+    `unseen` (..., n): share 1 - π of units like that of a draw which no draw has seen; `repeated` (..., n):
+    r, how many draws such a unit had, over its chance to be seen. Draws that met a large unit again would
+    have met others, had they erred.
+    """
+    missed = sum_rows(Z, unseen) * Z.sum(axis=-2)
+    against = sum_rows(Z**2, unseen / repeated)
+    return np.divide(missed, against, out=np.where(Z.any(axis=-2), np.inf, np.nan), where=against > 0)
+
+
 def measure_parts(x: FloatArray, share: FloatArray, support: FloatArray) -> FloatArray:
     """Return how far an unreached share, (..., k), can move metrics down and up, (..., k, 2)."""
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
