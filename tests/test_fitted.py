@@ -119,3 +119,12 @@ def test_a_result_cannot_be_written_over_what_the_sample_remembers(sample, engin
         with pytest.raises(ValueError, match="read-only"):
             array *= 100
     np.testing.assert_array_equal(eb.estimate(sample, engine=engine).mean, before)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_predictions_have_in_a_pair_the_estimates_that_they_have_alone(sample, order):
+    metrics = (eb.metrics.pairwise_recall, eb.metrics.b3_precision)
+    one = Taylor(order)
+    np.testing.assert_array_equal(
+        one.paired([sample, sample], metrics).mean, np.tile(one(sample, metrics).mean, 2)
+    )

@@ -16,6 +16,7 @@ from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
 from erbayes.engine import Jackknife, Naive, Resampled, Taylor, bootstrap, side_by_side
+from erbayes.engine.closed_form import ClosedForm
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import populations as simulate
 
@@ -28,6 +29,7 @@ STRATA = {"x": 0, "y": 0, "z": 1}
 HALVES = {"\ud800" + record: "\udfff" + entity for record, entity in LABELS.items()}
 """Labels whose ids begin with half of a surrogate pair, which no UTF-8 text holds."""
 SAMPLE = eb.Sample(eb.measure(P, L), eb.UniformClusters())
+MANY = eb.Sample.many(SAMPLE.units, eb.UniformRecords(), np.zeros((2, 5), dtype=int))
 ESTIMATE = partial(eb.estimate, P)
 FOUND = eb.engine.taylor(SAMPLE, PR).apply(PR)
 EDGE = pd.DataFrame({"l": ["r1"], "r": ["r2"]})
@@ -73,6 +75,13 @@ REFUSED = {
             },
         }.items()
         for given, value in {"Units": SAMPLE.units, "DataFrame": L.to_frame(), "None": None, "the class Sample": eb.Sample}.items()
+    },
+    **{
+        f"{name} of many samples": (partial(door, MANY), r"one sample is needed here, and not 2 at once: ask for each alone, or ask Taylor\(\)")
+        for name, door in {
+            "jackknife": eb.engine.jackknife, "bootstrap": bootstrap, "alarms": eb.alarms, "balance": eb.balance,
+            "influence": eb.influence, "entities": partial(ClosedForm(), metrics=[m.entities]),
+        }.items()
     },
     **{
         f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")

@@ -249,7 +249,7 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     of_clusters = featured.clusters.iloc[touched], of_piece, units.n / units.m, shares
     (truth, d), (mirrored, e) = (_linearise(sample, fitted, *side) for side in (of_entities, of_clusters))
     empty = np.isnan(truth)
-    effects, control = (Effects.of(np.where(empty, 0.0, x), np.eye(len(truth)), variance) for x in (d, e))
+    effects, control = (Effects.of(np.where(empty, 0.0, x), variance) for x in (d, e))
     plain = Estimates(
         names=tuple(statistic.name for statistic in fitted.statistics) * domains,
         mean=truth,

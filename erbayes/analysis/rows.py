@@ -148,7 +148,7 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = Fa
     columns, draws = columns_of(metrics)[0], sample.expansion
     at = {column.name: i for i, column in enumerate(columns)}
     # a draw that met a large entity again would have met others, so that each counts
-    Z = sample.contributions(columns) if unseen else sample.of_each_draw(columns)
+    Z = (sample if unseen else sample.count_each()).contributions(columns)
     number = partial(count_unseen, unseen=draws.unseen, repeated=draws.repeated) if unseen else kish
     size = coefficients_of_size(metrics, list(at))
     with np.errstate(divide="ignore", invalid="ignore"):

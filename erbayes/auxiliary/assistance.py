@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from ..design.sample import Sample, need_sample
 from ..engine.closed_form import ClosedForm
 from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.diagnostics import alarms, out_of_balance, warn_undecided
-from ..engine.fitted import columns_of, fit_sample
+from ..engine.fitted import Fitted, columns_of, fit_sample
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
 from ..metrics.intervals import Kind
@@ -56,7 +56,6 @@ class AssistedEstimates(Estimates):
     `Second.changes`; `unassisted` (k,): why a metric is not assisted, or "".
     """
 
-    error: ClassVar[str] = "se_bound"  # with pseudo-draws and unreached clusters
     second: str
     weights: FloatArray = by_component(0)
     equivalent_labels: FloatArray = by_component(0)
@@ -68,7 +67,8 @@ class AssistedEstimates(Estimates):
         self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
     ) -> pd.DataFrame:
         """As `Estimates.table`, with lambda, equivalent_labels, unreached_share and note."""
-        table = Estimates.table(self, level, kind, settled, errors)
+        # with pseudo-draws and unreached clusters, standard errors are bounds
+        table = Estimates.table(self, level, kind, settled, errors).rename(columns={"se": "se_bound"})
         table["lambda"], table["equivalent_labels"] = self.weights, self.equivalent_labels
         table["unreached_share"] = self.unreached_share
         if any(self.unassisted):
@@ -107,18 +107,16 @@ class AssistedEstimates(Estimates):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linearised:
-    """Metrics of a sample, (k,), with the effects of its draws."""
+    """A fitted sample with its metrics, (k,), and the effects of its draws on them."""
 
-    sample: Sample
-    metrics: tuple[Metric, ...]
+    fitted: Fitted
     fit: Estimates
     effects: Effects
 
     @classmethod
-    def of(cls, sample: Sample, metrics: tuple[Metric, ...]) -> Linearised:
+    def of(cls, sample: Sample, metrics: Sequence[Metric]) -> Linearised:
         fitted = fit_sample(sample, metrics)
-        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion)
-        return cls(sample, metrics, fitted.estimates, effects)
+        return cls(fitted, fitted.estimates, Effects.of(fitted.changes, sample.expansion))
 
     @property
     def varies(self) -> BoolArray:
@@ -127,18 +125,18 @@ class Linearised:
 
     def explain(self) -> list[str]:
         """Return why each metric cannot be assisted; "" if it can."""
-        draws = len(self.sample.expansion.unit)
-        if self.sample.expansion.census:
-            return ["the sample holds every unit"] * len(self.metrics)
-        if draws < FEWEST_DRAWS:
-            return [f"{draws} draws are fewer than {FEWEST_DRAWS}"] * len(self.metrics)
+        expansion, k = self.fitted.sample.expansion, len(self.fitted.metrics)
+        if expansion.census:
+            return ["the sample holds every unit"] * k
+        if (draws := len(expansion.unit)) < FEWEST_DRAWS:
+            return [f"{draws} draws are fewer than {FEWEST_DRAWS}"] * k
         of_each = zip(self.fit.reasons, self.varies, strict=True)
         return [why or ("" if varies else "the sample shows no variation") for why, varies in of_each]
 
     def reach(self) -> FloatArray:
         """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
-        expansion, fitted = self.sample.expansion, fit_sample(self.sample, self.metrics)
-        shares, weight = fitted.shares, expansion.weight[:, None] * (fitted.shares > 0)
+        fitted, shares = self.fitted, self.fitted.shares
+        weight = fitted.sample.expansion.weight[:, None] * (shares > 0)
         # the share of an average entity of those in the total averaged over, of at least 1/n (rule of three)
         share = np.maximum(np.average(shares, axis=0, weights=weight), 1 / np.count_nonzero(shares, axis=0))
         return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fitted.unseen_shares))[:, None])
@@ -199,7 +197,7 @@ def correct(
     shown = SHOWN * variate.control_sd
     shift, between, unreached = np.zeros(len(assisted)), np.zeros((len(assisted), 2)), np.zeros(len(assisted))
     for j in np.flatnonzero(assisted):
-        reference, weight = control.known(target.metrics[j]), variate.weight[j]
+        reference, weight = control.known(target.fitted.metrics[j]), variate.weight[j]
         # where both clusterings disagree, the second one is right as often as among draws, which λ says
         value = reference.likely(weight)
         shift[j] = weight * (value - mean[j])
@@ -217,7 +215,7 @@ def correct(
         **{f.name: getattr(fit, f.name) for f in fields(Estimates)},
         second=control.name,
         weights=variate.weight,
-        equivalent_labels=count_equivalent_labels(len(target.sample), *of_both),
+        equivalent_labels=count_equivalent_labels(len(target.fitted.sample), *of_both),
         unreached_share=unreached,
         changed=control.changed,
         unassisted=tuple(why or gain for why, gain in zip(notes, gains, strict=True)),
@@ -341,12 +339,12 @@ class Assisted:
     def _correct(self, sample: Sample, metrics: Sequence[Metric]) -> tuple[AssistedEstimates, FloatArray]:
         """Return the estimates of one sample, and what is left of the effects of draws."""
         need_sample(sample)
-        linearised = Linearised.of(sample, resolve_metrics(metrics))
+        metrics = resolve_metrics(metrics)
         for second in self.counted:
             if (position := second.position(sample.units)) is not None:
-                control = _make_control(linearised, second, position)
-                default = ClosedForm()(sample, linearised.metrics)
-                return correct(linearised, control, sample.expansion, default)
+                control = _make_control(sample, metrics, second, position)
+                default = ClosedForm()(sample, metrics)
+                return correct(Linearised.of(sample, metrics), control, sample.expansion, default)
         raise DataError(
             "no second clustering was counted with the prediction and the labels of this sample: make "
             "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
@@ -354,15 +352,14 @@ class Assisted:
         )
 
 
-def _make_control(linearised: Linearised, second: Second, position: IntArray) -> Control:
+def _make_control(sample: Sample, metrics: Sequence[Metric], second: Second, position: IntArray) -> Control:
     """Return metrics with a second clustering as the truth, whose units at `position` are of the sample."""
-    sample, units = linearised.sample, second.units.take(position)
-    reasons = []
-    for metric in linearised.metrics:
+    units, reasons = second.units.take(position), []
+    for metric in metrics:
         no_sums = [c.name for c in columns_of([metric])[0] if not c.identified(units)]
         why = f"{head(no_sums)} is no sum over records" if no_sums else ""
         reasons.append(f"{second.name!r} is the prediction itself" if second.is_prediction else why)
-    able = tuple(metric for metric, why in zip(linearised.metrics, reasons, strict=True) if not why)
+    able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
     control = None
     with suppress(NotIdentified):  # every metric is 0/0 with the second clustering as the truth
         control = Linearised.of(sample.with_units(units), able) if able else None

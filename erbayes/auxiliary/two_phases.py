@@ -77,13 +77,13 @@ class TwoPhase:
             pairs = None  # a unit counts once by both labels, of records drawn from as many
         every, careful = self.cheap, sample
         if pairs is None:
-            every, careful = (Sample(s.units, s.design, s.expansion.count_each()) for s in (every, careful))
+            every, careful = every.count_each(), careful.count_each()
         target, variance = Linearised.of(careful, metrics), careful.expansion
         part, error = None, None
-        known = dict.fromkeys(target.metrics, np.nan)
+        known = dict.fromkeys(metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            entire = Linearised.of(every, target.metrics)
-            part = Linearised.of(subsample(every, position), target.metrics)
+            entire = Linearised.of(every, metrics)
+            part = Linearised.of(subsample(every, position), metrics)
             if pairs is None:
                 phases = pair_draws(position, len(every))
             else:
@@ -91,8 +91,8 @@ class TwoPhase:
             own, of_part, of_all = phases.spread(target.effects, part.effects, entire.effects)
             error = Effects(of_part.residual - of_all.residual, of_part.change - of_all.change)
             target, variance = replace(target, effects=own), phases.variance
-            known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
-        changed, reasons = _count_changes(self.cheap, position), [""] * len(target.metrics)
+            known = dict(zip(metrics, entire.fit.mean.tolist(), strict=True))
+        changed, reasons = _count_changes(self.cheap, position), [""] * len(metrics)
 
         def find_known(metric: Metric) -> Reference:
             return Reference(np.full(2, known[metric]), 0.0)

@@ -129,13 +129,6 @@ class DrawnUnits:
         return np.asarray(np.count_nonzero(self.weight, axis=-1))
 
     @property
-    def each(self) -> tuple[IntArray, FloatArray]:
-        """Return unit and weight of each draw, (n,), as if each counted; of rows if no design says it."""
-        if self.repeats is None or self.L is not None:
-            return self.unit, self.weight
-        return self.order, self.repeats
-
-    @property
     def alike(self) -> bool:
         """Return whether draws are independent, with replacement and without strata, each with its weight."""
         if self.repeats is None or self.L is not None or self.df_lost > 1:

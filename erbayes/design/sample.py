@@ -131,18 +131,15 @@ class Sample(Pictured):
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """Return the contribution of each row of draws to each total, weight times column, (k, c)."""
-        return self._weigh(columns, self.expansion.unit, self.expansion.weight)
-
-    def of_each_draw(self, columns: Sequence[Column]) -> FloatArray:
-        """Return contributions of draws in their order, as if each counted, (n, c)."""
-        return self._weigh(columns, *self.expansion.each)
-
-    def _weigh(self, columns: Sequence[Column], unit: IntArray, weight: FloatArray) -> FloatArray:
         for column in columns:
             self.expansion.need_reached(column)
         # draw by draw, since a study has all units of the population
-        drawn = [self.units.column(column)[unit] for column in columns]
-        return np.moveaxis(np.stack(drawn) * weight, 0, -1)
+        drawn = [self.units.column(column)[self.expansion.unit] for column in columns]
+        return np.moveaxis(np.stack(drawn) * self.expansion.weight, 0, -1)
+
+    def count_each(self) -> Sample:
+        """Return the same draws, each counted as often as it was made, where the design says its weight."""
+        return Sample(self.units, self.design, self.expansion.count_each(), self.looks)
 
     @cached_property
     def fits(self) -> dict[Any, Any]:
@@ -227,8 +224,7 @@ class Sample(Pictured):
     @cached_property
     def settled(self) -> list[tuple[Totals, Totals]] | None:
         """Worst and best totals that right labels leave possible, by family of metrics: see `settle`."""
-        draws = self.expansion
-        unit, there = (draws.unit, draws.weight > 0) if draws.once else list_distinct(draws.order)
+        unit, there = list_distinct(self.expansion.order)
         return settle(self.units, np.atleast_2d(unit), np.atleast_2d(there))
 
     def certain(self, metrics: Sequence[Metric]) -> FloatArray:
@@ -257,9 +253,12 @@ def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: 
     return unsettled
 
 
-def need_sample(value: Any) -> None:
-    """Refuse anything but a `Sample`, such as units without their design, a table, or a class."""
+def need_sample(value: Any, many: bool = False) -> None:
+    """Refuse anything but a `Sample`, such as units without a design, and many at once unless `many` do."""
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
+    if value.leading and not many:
+        said = f"one sample is needed here, and not {len(value.expansion.unit):,} at once"
+        raise DataError(f"{said}: ask for each alone, or ask Taylor(), which takes many")
 
 
 def need_labels_and_design(labels: Any, design: Design | None, call: str) -> Design:

@@ -220,7 +220,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     if not metric.is_share:
         raise NotIdentified(f"{none}: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
-    Z = dict(zip(counted, np.moveaxis(sample.of_each_draw(counted), -1, 0), strict=True))
+    Z = dict(zip(counted, np.moveaxis(sample.count_each().contributions(counted), -1, 0), strict=True))
     size, total = _evaluate_per(metric, Z.__getitem__), _find_known_per(sample, metric)
     greatest = _bound_share(sample, metric, size, total)
     if greatest > GREATEST:

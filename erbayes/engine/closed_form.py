@@ -52,9 +52,9 @@ class Taylor:
         return fit.estimates if self.order > 1 else fit.plain
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
-        fits = [fit_sample(sample, metrics) for sample in samples]
-        cov = samples[0].expansion.covariance(np.hstack([fit.effects for fit in fits]))
-        return stack_components(*(fit.estimates for fit in fits), cov=cov)
+        effects = np.hstack([fit_sample(sample, metrics).effects for sample in samples])
+        cov = samples[0].expansion.covariance(effects)
+        return stack_components(*(self(sample, metrics) for sample in samples), cov=cov)
 
 
 COUNTED = (entities, mean_cluster_size)
@@ -94,6 +94,7 @@ def improve_counts(
     at = [j for j, metric in enumerate(metrics) if metric in COUNTED]
     if not at or not units.by_entity or units.population is None or variance.census:
         return found, moved
+    need_sample(sample)
     better, moved_by = _count_entities(sample, [metrics[j] for j in at])
     moved, k = moved.copy(), len(found.names)
     moved[:, at] = moved_by

@@ -43,14 +43,13 @@ class Effects:
     varying: int | None = None
 
     @classmethod
-    def of(cls, contributions: FloatArray, slopes: FloatArray, variance: DrawnUnits) -> Self:
-        """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c)."""
-        residual = variance.residuals(contributions) @ slopes
-        change, varying = np.zeros_like(residual), None
-        if len(contributions) >= FEWEST_DRAWS:
-            without, scale = variance.jackknife(contributions)
-            change, varying = (without @ slopes) * np.sqrt(scale)[:, None], int(np.count_nonzero(scale))
-        return cls(residual, change, varying)
+    def of(cls, changes: FloatArray, variance: DrawnUnits) -> Self:
+        """Return the effects of draws whose contributions to linearised estimates are `changes`, (n, k)."""
+        residual = variance.residuals(changes)
+        if len(changes) < FEWEST_DRAWS:
+            return cls(residual, np.zeros_like(residual))
+        without, scale = variance.jackknife(changes)
+        return cls(residual, without * np.sqrt(scale)[:, None], int(np.count_nonzero(scale)))
 
     def vary(self, mean: FloatArray) -> BoolArray:
         """Return whether draws change estimates with this `mean`, (k,), by more than rounding."""

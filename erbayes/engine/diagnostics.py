@@ -13,7 +13,7 @@ from ..design import ByPredictedSize, Stratified, UniformClusters, UniformRecord
 from ..design.changes import find_responding
 from ..design.contract import innermost
 from ..design.records import draws_records
-from ..design.sample import ERRORS, Sample
+from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import EXACT, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import DEFAULT_METRICS, Group, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates
@@ -75,6 +75,7 @@ def alarms(
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
     ['A single draw gives no variance: label more.']
     """
+    need_sample(sample)
     fitted = fit_sample(sample, metrics)
     if sample.expansion.census:
         return _warn_left_out(sample)

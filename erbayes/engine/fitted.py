@@ -147,6 +147,7 @@ class Fitted:
     @cached_property
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
+        need_sample(self.sample)
         totals = self.totals
         change, scale = self.sample.expansion.jackknife(self.contributions)
         replicates = totals.mean + np.pad(change, ((0, 0), (0, len(self.known))))
@@ -176,7 +177,7 @@ class Fitted:
 
 def fit_sample(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Fitted:
     """Return a sample with metrics, which the sample remembers, so that whoever reads it computes no more."""
-    need_sample(sample)
+    need_sample(sample, many=True)
     metrics = resolve_metrics(metrics)
     fitted: Fitted = sample.fits.pop(metrics, None) or Fitted(sample, metrics)
     if len(metrics) <= REMEMBERED:

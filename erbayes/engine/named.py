@@ -118,9 +118,9 @@ class Estimator:
         return engine if isinstance(engine, Estimator) else cls(engine)
 
 
-def need_engine(engine: object, argument: str = "engine") -> None:
+def need_engine(engine: object) -> None:
     """Refuse an object that is no engine, such as a class, or one that cannot be called."""
-    need_object(engine, "__call__", f"{argument} is an object such as Taylor() or Resampled()")
+    need_object(engine, "__call__", "engine is an object such as Taylor() or Resampled()")
 
 
 def need_paired(engine: Engine) -> Paired:

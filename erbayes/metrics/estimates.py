@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, head, import_extra
 from .combinations import Combination, check_weights, combine_linearly, compute_covariance
-from .definitions import Metric, resolve_metric
-from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, shift_ends
+from .definitions import Metric, Support, resolve_metric
+from .intervals import DEFAULT, EqualTailed, Kind, shift_ends
 from .tables import UNDECIDED, Pictured, describe_quoted, tabulate
 from .unseen import ROUNDING, Moves, Unseen, by_component, map_components
 
@@ -72,7 +72,7 @@ class Estimates(Pictured):
 
     `table()` has all with their intervals, `sentence()` says them in words, and `plot()` draws them. A loop
     over them takes the rows of the table. Leading axes are samples of a study; all methods take them except
-    `contrast` and `as_draws`.
+    `contrast`, `as_draws` and `sentence`.
 
     Attributes
     ----------
@@ -233,11 +233,11 @@ class Estimates(Pictured):
         certain = np.isinf(self.unseen.effective).all() and not (_find_variances(self) > 0).any()
         return bool(self.values is None and certain)
 
-    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Estimates:
-        """Return its draws, with equal tails, or `number` ones distributed as `kind`, by a normal copula."""
+    def as_draws(self, number: int = 4000, rng: Seed = None) -> Estimates:
+        """Return its draws, with equal tails, or `number` ones that are distributed as default intervals."""
         if self.values is not None:
             return replace(self, replicated=None, kind=EqualTailed())
-        return _draw_as(self, number, generator(rng), kind)
+        return _draw(self, number, generator(rng))
 
     def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly. Negative ones count from the end."""
@@ -354,8 +354,8 @@ def _find_variances(fit: Estimates) -> FloatArray:
     return np.where(np.abs(variance) <= 1e-24 * np.maximum(fit.mean**2, 1), 0.0, variance)
 
 
-def _draw_as(fit: Estimates, number: int, rng: np.random.Generator, kind: Distribution) -> Estimates:
-    """Return draws of a vector without draws, distributed as `kind`, and joined by a normal copula."""
+def _draw(fit: Estimates, number: int, rng: np.random.Generator) -> Estimates:
+    """Return draws of a vector without draws, distributed as `DEFAULT`, and joined by a normal copula."""
     known = fit.uncut_sd > 0
     sd = np.where(known, fit.uncut_sd, 1.0)
     correlation = np.where(np.outer(known, known), fit.cov / np.outer(sd, sd), np.eye(len(sd)))
@@ -363,7 +363,7 @@ def _draw_as(fit: Estimates, number: int, rng: np.random.Generator, kind: Distri
     z = rng.standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
     moving, support = fit.moves.there, np.array(fit.support)
     ends = np.where(moving[:, None], fit.unseen.certain, support)
-    values = np.clip(kind.quantile(fit, ndtr(z @ vector.T)), *ends.T)
+    values = np.clip(DEFAULT.quantile(fit, ndtr(z @ vector.T)), *ends.T)
     unreached_share = np.where(moving, 0.0, fit.unseen.unreached_share)
     unseen = Unseen(unreached_share=unreached_share, certain=fit.unseen.certain)
     return Estimates.of_draws(fit.names, values[None], fit.support, mean=fit.mean, unseen=unseen)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .estimates import Estimates
 
 
-Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
 
 

@@ -21,8 +21,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, Remedy, head, number
-from .definitions import POSITIVE, UNIT, Metric, entities, mean_cluster_size
-from .intervals import Support
+from .definitions import POSITIVE, UNIT, Metric, Support, entities, mean_cluster_size
 
 __all__ = ["count", "gini", "mean", "quantile_share", "ratio", "share", "top", "total"]
 

@@ -12,9 +12,8 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from .._internal.names import Nearest
 from .combinations import compute_covariance, make_sparse
-from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
+from .definitions import Metric, MetricLike, Support, coefficients_of_size, resolve_metrics
 from .estimates import EMPTY, Estimates, describe_reasons, measure_distances
-from .intervals import Support
 from .unseen import Unseen, count_unseen, kish
 
 ROUNDING = 1e-9
