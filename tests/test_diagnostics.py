@@ -197,7 +197,7 @@ def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
     units = eb.measure(prediction, {i: i // 3 for i in range(36)})
     sample = eb.Sample(units, eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS))
     assert not [a for a in eb.alarms(sample, "pairwise-precision") if "balance" in a]
-    raises(eb.NotIdentified, "'records' is not identified", eb.balance, sample)
+    raises(eb.NotIdentified, "'predicted_clusters' is not identified", eb.balance, sample)
 
 
 FROM = "By the units that draws have found, they are from"

@@ -25,7 +25,7 @@ from .._internal.errors import DataError, Grade, Sentence, member, need, number
 from ..design.sample import Sample, need_sample
 from ..engine.diagnostics import warn_undecided
 from ..engine.differences import subtract
-from ..engine.fitted import compare_with_known, fit_sample, scale_to_records
+from ..engine.fitted import compare_with_known
 from ..engine.named import Engine, EngineLike, estimate_paired, find_engine, need_paired, run_engine
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -151,14 +151,10 @@ class ByDomain(Pictured):
         clusters that have records of the domain, and its other estimates are unreliable too.
         """
         links = self.settings.links
-        per_record = scale_to_records(PREDICTED_LINKS)
-        fit = fit_sample(self.sample, [in_domain(per_record, d, links, known=True) for d in self._single])
-        columns = [InDomain(PREDICTED_LINKS, d, links) for d in self._single]
-        at = [fit.totals.names.index(column.name) for column in columns]
+        columns, records = ([InDomain(c, d, links) for d in self._single] for c in (PREDICTED_LINKS, RECORDS))
+        table = compare_with_known(columns, *self.sample.estimate_known(columns, records))
         with np.errstate(invalid="ignore"):  # a domain without draws
-            df = np.maximum(kish(fit.contributions[:, at]) - 1, 1)
-        table = compare_with_known(fit.plain, [self.sample.units.total(column) for column in columns])
-        table.insert(2, "df", df)
+            table.insert(2, "df", np.maximum(kish(self.sample.contributions(columns)) - 1, 1))
         return table.set_axis(pd.Index(list(map(str, self._single)), name="domain"))
 
     def alarms(self) -> list[Sentence]:

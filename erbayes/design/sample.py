@@ -13,10 +13,10 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.digits import describe, facts_to_html
 from .._internal.errors import DataError, need, need_object
-from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, InDomain, Known
 from ..metrics.definitions import UNIT, Group, Metric, link_ratio
 from ..metrics.tables import Pictured
-from ..metrics.unseen import NOTABLE, UNSETTLED, count_unseen, round_outward
+from ..metrics.unseen import NOTABLE, ROUNDING, UNSETTLED, count_unseen, round_outward
 from ..units.settled import Heap, Looks, Totals, find_heap, settle
 from ..units.units import Units, need_units
 from .contract import Design
@@ -175,25 +175,39 @@ class Sample(Pictured):
         """Return the share of predicted links in clusters larger than any that draws touch, (...)."""
         return self.unreached_share(PREDICTED_LINKS)
 
+    def estimate_known(
+        self, columns: Sequence[ClusterSum | InDomain], per: Sequence[ClusterSum | InDomain] = ()
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return estimates of known totals and their errors, (..., k), and the totals themselves, (k,).
+
+        Estimates are scaled to the known totals of `per` (k,), such as records, in which an unknown scale of
+        weights cancels. An error counts one unseen draw of average size.
+        """
+        draws, known = self.expansion, np.array([self.units.total(column) for column in columns])
+        z, k = self.contributions([*columns, *per]), len(columns)
+        y = x = effect = z[..., :k]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a domain without draws
+            if per:
+                x = z[..., k:]
+                sums = x.sum(axis=-2, keepdims=True)
+                scale = np.array([self.units.total(column) for column in per]) / sums
+                y, effect = scale * y, scale * (y - y.sum(axis=-2, keepdims=True) / sums * x)
+            estimate = y.sum(axis=-2)
+            squares = np.diagonal(draws.covariance(draws.residuals(effect)), axis1=-2, axis2=-1)
+            # draws that are all alike have no variance, and yet know no total unless their design fixes it
+            one = estimate / count_unseen(x, draws.unseen, draws.repeated)
+        one = np.where(np.abs(estimate - known) <= 1e-9 * known, 0.0, one)
+        squares = np.where(squares < (ROUNDING * estimate) ** 2, 0.0, squares)
+        return estimate, np.sqrt(squares + one**2), known
+
     @cached_property
     def balance_links(self) -> tuple[FloatArray, FloatArray, float] | None:
-        """Return estimated predicted links, (...), their error, (...), and their number; None if not known.
-
-        Estimates are scaled to the known number of records. An error counts one unseen draw of average size.
-        """
-        known, unreached = self.units.population, self.expansion.unreached
-        if known is None or (unreached is not None and unreached.column(RECORDS).any()):
+        """Return estimated predicted links, their error, (...) each, and their number; None if not known."""
+        unreached = self.expansion.unreached
+        if self.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
             return None
-        number, draws = self.units.total(PREDICTED_LINKS), self.expansion
-        z = self.contributions([PREDICTED_LINKS, RECORDS])
-        links, records = np.moveaxis(z.sum(axis=-2), -1, 0)[..., None]
-        estimate = (known * links / records)[..., 0]
-        effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
-        squares = draws.covariance(draws.residuals(effect))[..., 0, 0]
-        # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate / count_unseen(z[..., 1:], draws.unseen, draws.repeated)[..., 0]
-        one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
-        return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
+        estimate, error, known = self.estimate_known([PREDICTED_LINKS], [RECORDS])
+        return estimate[..., 0], error[..., 0], float(known[0])
 
     @cached_property
     def underrepresented_links(self) -> FloatArray:

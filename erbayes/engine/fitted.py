@@ -18,12 +18,8 @@ from ..design.sample import Sample, need_sample
 from ..metrics import columns as u
 from ..metrics.definitions import (
     DEFAULT_METRICS,
-    PER_RECORD,
-    POSITIVE,
     Metric,
     MetricLike,
-    N,
-    Value,
     pairwise_precision,
     resolve_metric,
     resolve_metrics,
@@ -145,8 +141,8 @@ class Fitted:
         return np.divide(sizes, total, out=np.full_like(sizes, 1 / len(sizes)), where=total != 0)
 
     @cached_property
-    def left_out(self) -> tuple[FloatArray, FloatArray]:
-        """Metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
+    def jackknifed(self) -> FloatArray:
+        """Changes √scale (g_(s) - g) of the metrics without each draw in turn, (n, metrics)."""
         need_sample(self.sample)
         totals = self.totals
         change, scale = self.sample.expansion.jackknife(self.contributions)
@@ -159,7 +155,7 @@ class Fitted:
             names = ", ".join(m.name for m in self.metrics)
             raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
         values[:, undefined] = np.nan
-        return values, scale
+        return np.asarray((values - self.plain.mean) * np.sqrt(scale)[:, None])
 
     @cached_property
     def unseen_shares(self) -> FloatArray:
@@ -167,12 +163,6 @@ class Fitted:
         sizes = self.totals.sizes(self.metrics)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.clip(sum_rows(sizes, self.totals.unseen) / sizes.sum(axis=-2), 0.0, 1.0)
-
-    @property
-    def jackknifed(self) -> FloatArray:
-        """Changes √scale (g_(s) - g) of the metrics without each draw, (n, metrics)."""
-        replicates, scale = self.left_out
-        return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
 
 
 def fit_sample(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Fitted:
@@ -251,31 +241,20 @@ def balance(sample: Sample) -> pd.DataFrame:
     Name: ratio, dtype: float64
     """
     need_sample(sample)
-    totals = [u.PREDICTED_LINKS, u.PREDICTED_CLUSTERS]
-    ratios = [scale_to_records(c) for c in totals]
-    if sample.expansion.absolute:
-        totals.insert(0, u.RECORDS)
-        ratios.insert(0, Metric("records", (u.RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    return compare_with_known(fit_sample(sample, ratios).plain, [sample.units.total(c) for c in totals])
+    columns = [u.PREDICTED_LINKS, u.PREDICTED_CLUSTERS]
+    found = compare_with_known(columns, *sample.estimate_known(columns, [u.RECORDS] * 2))
+    if not sample.expansion.absolute:
+        return found
+    return pd.concat([compare_with_known([u.RECORDS], *sample.estimate_known([u.RECORDS])), found])
 
 
-def scale_to_records(column: u.ClusterSum) -> Metric:
-    """Return a total as a ratio to records, times their known number."""
-    return Metric(column.name, (column, u.RECORDS, N), _scale, PER_RECORD, POSITIVE, "N Σwy / Σw records")
-
-
-def _scale(y: Value, r: Value, N: Value) -> Value:
-    return N * y / r
-
-
-def compare_with_known(fit: Estimates, totals: Sequence[float]) -> pd.DataFrame:
+def compare_with_known(
+    columns: Sequence[u.Column], estimate: FloatArray, error: FloatArray, known: FloatArray
+) -> pd.DataFrame:
     """Return a table of estimated and known totals, (k,), with their ratio."""
-    known = np.array(totals)
-    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-    # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-    unseen = np.where(np.isclose(fit.mean, known, rtol=1e-9), 0.0, fit.mean / fit.unseen.effective)
-    columns = {"estimate": fit.mean, "se": np.hypot(fit.sd, unseen), "known": known, "ratio": ratio}
-    return pd.DataFrame(columns, index=list(fit.names))
+    ratio = np.divide(estimate, known, out=np.full(len(known), np.nan), where=known > 0)
+    values = {"estimate": estimate, "se": error, "known": known, "ratio": ratio}
+    return pd.DataFrame(values, index=[column.name for column in columns])
 
 
 def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.DataFrame:

@@ -120,7 +120,6 @@ class Estimates(Pictured):
     """
 
     picture: ClassVar[str] = "forest"
-    error: ClassVar[str] = "se"
     names: tuple[str, ...] = by_component(0)
     mean: FloatArray = by_component(-1)
     cov: FloatArray = by_component(-2, -1)

@@ -117,7 +117,7 @@ def tabulate(result: Estimates, level: float, kind: Kind | None, settled: bool, 
         index = pd.MultiIndex.from_product([*map(range, shape[:-1]), result.names])
     columns = {"estimate": result.estimate}
     if result.values is None:
-        columns |= {result.error: result.sd, "df": np.broadcast_to(result.df, shape)}
+        columns |= {"se": result.sd, "df": np.broadcast_to(result.df, shape)}
     else:
         columns["sd"] = result.sd
     columns |= {"lower": bounds[..., 0], "upper": bounds[..., 1], "level": np.full(shape, level)}
@@ -200,8 +200,7 @@ def describe_quoted(result: Estimates, bounds: FloatArray, level: float, draws: 
             sentences.append(describe_range(name, result.support[j], ends, cases.share))
             continue
         named = any("% interval" in sentence for sentence in sentences)
-        said = describe_metric(result, j, bounds[j], percent, named=named, census=result.census, draws=draws)
-        sentences.append(said)
+        sentences.append(describe_metric(result, j, bounds[j], percent, draws, named))
     return sentences
 
 
@@ -211,21 +210,12 @@ def name_in_words(name: str, support: Support) -> str:
     return f"the difference in {name}" if support[0] < least else name
 
 
-def describe_metric(
-    result: Estimates,
-    j: int,
-    ends: FloatArray,
-    level: str,
-    *,
-    named: bool,
-    census: bool,
-    draws: str = "No draw",
-) -> str:
+def describe_metric(result: Estimates, j: int, ends: FloatArray, level: str, draws: str, named: bool) -> str:
     """Return the sentence about metric j, with what is certain of it if its interval, (2,), was cut there.
 
-    `named`: whether an earlier sentence has named the `level`; `draws`: those none of which shows an error.
+    `draws`: those none of which shows an error; `named`: whether an earlier sentence has named the `level`.
     """
-    support = result.support[j]
+    support, census = result.support[j], result.census
     name = name_in_words(result.names[j], support)
     estimate, sd = float(result.estimate[j]), float(result.sd[j])
     bounds, certain = ends.tolist(), result.unseen.certain[j].tolist()
