@@ -56,16 +56,6 @@ def test_fixed_replicates_of_R(kind, monkeypatch):
     assert compared >= 6
 
 
-def test_census_has_no_uncertainty():
-    pred, true, _, _ = drawn()
-    s = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))
-    found = bootstrap(s, PR, replicates=50, rng=rng())
-    np.testing.assert_allclose(found.sd, 0, atol=1e-14)
-    np.testing.assert_allclose(
-        found.interval(kind=EqualTailed()), found.other.mean[:, None] * [1, 1], rtol=1e-12
-    )
-
-
 def test_standard_deviations_agree_with_taylor():
     found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
     totals, values = eb.engine.taylor(pps(), PR), resample_totals(pps(), PR, 40_000)
@@ -97,36 +87,6 @@ def test_every_design_has_the_estimates_and_the_covariance_of_the_closed_form(na
     cov, values = eb.engine.taylor(s, chosen).cov, resample_totals(s, chosen, 8000)
     size = np.sqrt(np.maximum(np.outer(np.diag(cov), np.diag(cov)), 0))
     assert (np.abs(np.cov(values.T) - cov)[: len(cov)] <= 0.1 * size + 1e-9).all()
-
-
-def test_percentiles_against_scipy_and_BCa_by_its_formula():
-    """Efron (1987), with the acceleration of n equal draws: a sixth of their skewness over √n."""
-    s = pps()
-    found = bootstrap(s, PR[:2], replicates=2000, rng=rng())
-    for j, metric in enumerate(PR[:2]):
-        y, x = s.contributions(metric.columns).T
-        plain = stats.bootstrap(
-            (y, x),
-            lambda y, x: y.sum() / x.sum(),
-            paired=True,
-            vectorized=False,
-            n_resamples=0,
-            bootstrap_result=stats._resampling.BootstrapResult(
-                confidence_interval=None, bootstrap_distribution=found.flat[:, j], standard_error=0.0
-            ),
-            method="percentile",
-        ).confidence_interval
-        np.testing.assert_allclose(
-            found.uncut_interval(0.95, EqualTailed())[j], np.clip(plain, 0, 1), rtol=1e-12
-        )
-        e = (y - x * y.sum() / x.sum()) / x.sum()
-        a = stats.skew(e) / 6 / np.sqrt(len(e)) * (1 - 1 / len(e)) ** 1.5
-        assert found.replicated.acceleration[j] == pytest.approx(a, rel=1e-6)
-        values = np.sort(found.flat[:, j])
-        z0 = stats.norm.ppf((values < y.sum() / x.sum()).mean())
-        z = z0 + stats.norm.ppf([0.025, 0.975])
-        wanted = np.quantile(values, stats.norm.cdf(z0 + z / (1 - a * z)))
-        np.testing.assert_allclose(found.uncut_interval(0.95, BCa())[j], wanted, rtol=1e-6)
 
 
 def test_BCa_of_a_skewed_estimate_is_another_interval():

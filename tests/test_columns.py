@@ -101,11 +101,6 @@ def make_errors() -> sensitivity.WithErrors:
     return eb.with_errors(answer, LABELS, eb.UniformRecords(), PREDICTION, annotator, imputations=2, rng=1)
 
 
-def make_unresolved() -> eb.Sample:
-    listed = eb.UniformRecords(sample().units.ids)
-    return sample(eb.design.Responding(listed, [True, False] * 10 + [True] * 70))
-
-
 def read_page() -> pd.DataFrame:
     tasks = pd.DataFrame({"task": [1], "record": [11], "role": ["drawn"]})
     answer = {"task": 1, "record": "11", "same": [], "different": [], "added": []}

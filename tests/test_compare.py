@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_census import designs, population
+from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -16,18 +16,6 @@ def two(seed=5):
     other = pred.copy()
     other.iloc[::7] = 1000 + np.arange(len(other.iloc[::7]))
     return pred, other, true
-
-
-@pytest.mark.parametrize("name", ["clusters", "records", "weights"])
-def test_a_prediction_against_itself_differs_by_nothing(name):
-    pred, _, true = two()
-    design = designs(true)[name]
-    some = true[true.isin(sorted(true.unique())[:9])]
-    if name == "records":
-        design = eb.UniformRecords()
-    found = eb.compare({"a": pred, "b": pred}, some, design, CHOSEN).differences()
-    np.testing.assert_allclose(found.estimate, 0, atol=1e-15)
-    np.testing.assert_allclose(found.se, 0, atol=1e-10)
 
 
 def test_each_prediction_as_by_itself_and_the_difference_paired():
@@ -96,20 +84,6 @@ def test_different_coverage_is_said_and_chosen():
     np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
     with pytest.raises(eb.DataError, match="two predictions or more"):
         eb.compare({"a": pred}, true, eb.UniformClusters(), CHOSEN)
-
-
-def test_a_difference_that_is_always_0_has_standard_error_0():
-    # the number of entities depends on the truth alone, so that predictions cannot differ in it
-    pred, true = population(4)
-    other = pred.copy()
-    other.iloc[::7] = 3
-    labels = true[true.isin(pd.unique(true)[:8])]
-    table = (
-        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.metrics.ALL)
-        .differences()
-        .set_index("metric")
-    )
-    assert table.se["pairwise-precision"] > 0
 
 
 TRUTH = [metric for metric in m.ALL if metric.group is m.definitions.Group.TRUTH]

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from repeats import each_draw
 
 import erbayes as eb
 from erbayes import labels as sa
@@ -22,12 +21,6 @@ COLUMNS = [eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS, eb.columns.PREDICTED_
 
 def labelled(true, records):
     return true[true.isin(true[records])]
-
-
-def stopped(drawn, true, tasks):
-    """Labels of the first tasks, and the records of the others."""
-    order = drawn.table["record"].drop_duplicates()
-    return labelled(true, order[:tasks]), list(order[tasks:])
 
 
 def test_draws_after_the_look_do_not_count_although_they_repeat_a_labelled_record():
@@ -57,28 +50,6 @@ def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun
                 seen.append(true[record])
             design = drawn.design(labelled(true, met[:tasks]), unlabelled=met[tasks:])
             assert list(design.draws) == seen
-
-
-@pytest.mark.parametrize("plan", [sa.LinkEnds(), sa.Multipurpose()], ids=["link ends", "multipurpose"])
-@pytest.mark.slow
-def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
-    """By record, 90 draws counted, and the variance was half of what it should be."""
-    truth = eb.engine.taylor(
-        eb.Sample(eb.measure(GIANTS, SPLIT), eb.UniformClusters(SPLIT.nunique())), ["pairwise-precision"]
-    )
-    wanted = truth.apply(["pairwise-precision"], 1).mean[0]
-    found, source = [], InMemory.of(GIANTS)
-    for seed in range(50):
-        drawn = sa.draw(source, plan, n=500, seed=seed)
-        labels, left = stopped(drawn, SPLIT, 50)
-        # with repeats: a giant that a few of the samples miss makes most of the variance of the others
-        sample = each_draw(eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=left)))
-        assert 50 <= sample.expansion.unit.size < 75
-        fit = eb.engine.taylor(sample, ["pairwise-precision"]).apply(["pairwise-precision"])
-        found.append((fit.mean[0], fit.sd[0] ** 2))
-    estimate, variance = np.array(found).T
-    assert abs(estimate.mean() - wanted) < 3 * estimate.std() / np.sqrt(50) + 0.002
-    assert 0.65 < variance.mean() / estimate.var() < 1.5  # 50 samples: a relative error of .2
 
 
 def test_a_record_is_not_both_unresolved_and_not_begun():

@@ -299,35 +299,6 @@ def test_nothing_given_is_changed():
     assert listed == INSIDE
 
 
-def by_cut(rng, entities=300, newer=0.2):
-    """A prediction with false links, its truth, and which records existed when labels were made."""
-    true = np.repeat(np.arange(entities), rng.integers(1, 9, size=entities))
-    moved = rng.random(len(true)) < 0.03
-    pred = np.where(moved, rng.integers(entities, size=len(true)), true)
-    return pd.Series(pred), pd.Series(true), rng.random(len(true)) >= newer
-
-
-def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
-    rng = np.random.default_rng(7)
-    pred, true, old = by_cut(rng)
-    entity = true[old]
-    together = pd.Series(list(zip(pred[old], entity, strict=True))).value_counts()
-    precision = links(dict(together)) / links(Counter(pred[old]))
-    P, design = [m.pairwise_precision], eb.UniformRecords()
-    drawn = rng.integers(len(entity), size=(400, 100))
-    cover = {}
-    for name, frame in (("frame", entity.index), ("none", None)):
-        units = eb.measure(pred, entity, frame=frame)
-        at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.engine.taylor(eb.Sample.many(units, design, at), P).apply(P).interval()
-        cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
-        labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
-        sample = eb.Sample(eb.measure(pred, labels, frame=frame), eb.UniformRecords(units.ids[at[0]]))
-        one = eb.engine.taylor(sample, P)
-        np.testing.assert_allclose(one.apply(P).interval()[0], bounds[0, 0], rtol=1e-9)
-    assert cover["frame"] >= 0.92 and cover["none"] == 0
-
-
 def test_units_that_are_taken_keep_what_the_frame_leaves():
     prediction, labels = {i: i // 2 for i in range(40)}, {i: i // 4 for i in range(0, 12, 2)}
     units = eb.measure(prediction, labels, frame=range(0, 40, 2))

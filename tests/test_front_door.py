@@ -260,6 +260,8 @@ def test_a_comparison_has_levels_and_differences_in_one_table():
     level, difference = found.levels(), found.differences()
     np.testing.assert_array_equal(table["upper"].iloc[[0, 3]], level["upper"].iloc[:2])
     np.testing.assert_array_equal(table["lower"].iloc[[2, 5]], difference["lower"])
+    joint = found.table(simultaneous=True), found.differences(simultaneous=True)
+    np.testing.assert_array_equal(joint[0]["lower"].iloc[[2, 5]], joint[1]["lower"])
     paired = found.subtract("old", "new")
     assert paired.values is None and paired[R].upper == difference["upper"][0] < 0
     assert found.subtract("new", "old")[R].estimate == -paired[R].estimate
@@ -276,23 +278,6 @@ def test_the_picture_of_a_comparison():
     assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new"]
     # the line of the new release keeps its style
     assert levels.lines[1].get_color() == differences.lines[0].get_color()
-
-
-def test_simultaneous_intervals_of_a_comparison():
-    third = EXAMPLE.prediction.copy()
-    third.iloc[::7] = [f"also{i}" for i in range(len(third.iloc[::7]))]
-    new = EXAMPLE.prediction.copy()
-    new.iloc[::10] = [f"alone{i}" for i in range(len(new.iloc[::10]))]
-    three = {"old": EXAMPLE.prediction, "new": new, "third": third}
-    found = eb.compare(three, EXAMPLE.labels, DESIGN, [R, m.b3_recall], engine="jackknife")
-    one, all_at_once = found.table(), found.table(simultaneous=True)
-    same = ["metric", "prediction", "estimate", "level"]
-    pd.testing.assert_frame_equal(one[same], all_at_once[same])
-    assert ((all_at_once.upper - all_at_once.lower) > (one.upper - one.lower) * 1.02).all()
-    # each metric alone: three differences of correlated estimates need less than Bonferroni's third
-    pair = found.differences(simultaneous=True).set_index(["metric", "difference"]).loc[(R.name, "new - old")]
-    strict = found.subtract("old", "new").table(1 - 0.05 / 3).loc[R.name]
-    assert strict.lower < pair.lower < found.subtract("old", "new")[R].lower
 
 
 def test_a_name_of_several_metrics_is_refused_where_one_is_needed():

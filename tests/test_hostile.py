@@ -54,7 +54,6 @@ def plan(design=None, **more):
 REFUSED = {
     # metrics
     "F of beta -1": (lambda: m.pairwise_f(-1), "beta of pairwise_f must be 0 or more and finite, not -1"),
-    "F of beta nan": (lambda: m.pairwise_f(np.nan), "beta of pairwise_f must be 0 or more and finite, not nan"),
     "cluster F of beta -1": (lambda: m.cluster_f(-1), "beta of cluster_f must be 0 or more"),
     # design
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
@@ -97,7 +96,6 @@ REFUSED = {
             "bootstrap": partial(bootstrap, SAMPLE),
             "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=Resampled(), rng=rng),
             "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
-            "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
             "mislabel": partial(labelling.mislabel, L, P, labelling.Annotator(missed=0.1)),
             "with_errors": partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator()),
             "draws": FOUND.as_draws,
@@ -105,7 +103,6 @@ REFUSED = {
         for seed in ("x", -1, 1.5)
     },
     "another policy": (lambda: by(eb.UniformClusters(), missing="drop"), "missing must be one of 'error', 'singleton', .*, not 'drop'"),
-    "policies in a list": (lambda: by(eb.UniformClusters(), missing=["omit"]), r"missing must be one of .*, not \['omit'\]"),
     # ids of other types
     "draws in text": (lambda: eb.estimate(P, L.map({"x": 1, "y": 2, "z": 3}), eb.UniformRecords(["1", "2"]), PR), "of type string, labelled units of type integer: make text of both"),
     "draws in floats": (lambda: by(eb.UniformRecords([1.0, 2.0])), r"of type floating, labelled units of type string: .*Int64'\)\.astype\(str\)"),
@@ -114,7 +111,6 @@ REFUSED = {
     "pairs in a list": (lambda: eb.measure(P, [("a", "b")]), "of pairs, Clustering.from_pairs makes clusters.*not list"),
     # weights
     "weights in a list": (lambda: by(eb.KnownWeights([1, 2, 3])), "weights must be a Series or a mapping by id, not list"),
-    "weights in an array": (lambda: by(eb.KnownWeights(np.ones(3))), "weights must be a Series or a mapping by id, not ndarray"),
     "weights in a frame": (lambda: by(eb.KnownWeights(WEIGHTS.to_frame())), "weights must be a Series or a mapping by id, not DataFrame"),
     "weights in words": (lambda: by(eb.KnownWeights(WEIGHTS.astype(object).replace(2.0, "heavy"))), "weights must be numbers: .*heavy"),
     "complex weights": (lambda: by(eb.KnownWeights(WEIGHTS.astype(complex))), "weights must be one real number each, not complex128"),
@@ -126,28 +122,21 @@ REFUSED = {
     "more records than there are": (lambda: by(eb.UniformRecords(population=1000)), "population = 1000, but the prediction holds 8 records: pass the prediction of all"),
     "fewer records than there are": (lambda: by(eb.UniformRecords(population=7)), "population = 7, but the prediction holds 8 records: restrict it"),
     "half a record": (lambda: by(eb.UniformRecords(population=8.5)), "population must be a whole number, 1 or more, not 8.5"),
-    "half a unit": (lambda: by(eb.UniformClusters(3.5)), "population must be a whole number, 1 or more, not 3.5"),
     "nan units": (lambda: by(eb.UniformClusters(np.nan)), "population must be a whole number, 1 or more, not nan"),
     "a population in words": (lambda: by(eb.UniformClusters("100")), "population must be a whole number, 1 or more, not '100'"),
     "a true population": (lambda: by(eb.UniformClusters(True)), "population must be a whole number, 1 or more, not True"),
-    "a negative population": (lambda: by(eb.UniformClusters(-5)), "population must be a whole number, 1 or more, not -5"),
-    "half a weighted unit": (lambda: by(eb.KnownWeights(WEIGHTS, population=3.5)), "population must be a whole number"),
     "more units than records": (lambda: by(eb.UniformClusters(100)), "population = 100 units, but the prediction holds 8 records, which leaves room for 4 at most"),
     "half a draw": (lambda: by(eb.DistinctEntities(3.5)), "draws must be a whole number, 0 or more, not 3.5"),
-    "nan draws": (lambda: by(eb.DistinctEntities(np.nan)), "draws must be a whole number, 0 or more, not nan"),
     "distinct entities of fewer records": (lambda: by(eb.DistinctEntities(5, records=6)), "records = 6, but the prediction holds 8"),
     "distinct entities of half a record": (lambda: by(eb.DistinctEntities(5, records=8.5)), "records must be a whole number, 1 or more, not 8.5"),
     # chances
     "chances of another shape": (lambda: by(eb.design.BySize(lambda s: np.ones(7))), "probability returned 7 chances for 3 sizes"),
     "a chance in words": (lambda: by(eb.design.BySize("size")), "probability is a function of sizes, such as numpy.sqrt, not 'size'"),
     "chances of another index": (lambda: by(eb.WeightedRecords([*"xyz"], pd.Series([0.1, 0.2, 0.3], [*"zyx"]))), "the index of the probabilities is not that of units"),
-    "chances of half of the index": (lambda: by(eb.WeightedRecords(pd.Series([*"xyz"]), pd.Series([0.1, 0.2, 0.3], [1, 2, 3]))), "the index of the probabilities is not that of units"),
     "nested chances": (lambda: by(eb.WeightedRecords([*"xyz"], [[0.1], [0.2], [0.3]])), r"probabilities must be one real number each, not float64 of shape \(3, 1\)"),
     "chances whose weights overflow": (lambda: by(eb.WeightedRecords([*"xyz"], [1e-300, 0.2, 0.3])), "1 do not: 1e-300"),
     # strata
     "a stratum of nan units": (lambda: by(eb.Stratified(STRATA, {0: np.nan, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not nan"),
-    "a stratum of half a unit": (lambda: by(eb.Stratified(STRATA, {0: 5.5, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not 5.5"),
-    "a stratum of negative size": (lambda: by(eb.Stratified(STRATA, {0: -5, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not -5"),
     "sizes of strata in a list": (lambda: by(eb.Stratified(STRATA, [5, 1])), r"population must map strata to numbers of units, not be \[5, 1\]"),
     "strata in a list": (lambda: by(eb.Stratified([0, 0, 1], {0: 3, 1: 1})), "strata must be a Series or a mapping by id, not list"),
     "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjusted")), "single_unit must be one of 'error', .* not 'adjusted'"),
@@ -177,14 +166,12 @@ REFUSED = {
         for value in ("x", -1, np.nan, None if kind is eb.intervals.BetaGamma else 1j, True, more)
     },
     "a level in words": (lambda: FOUND.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
-    "a level in words of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
     **{
         f"a part {at!r}": (partial(FOUND.part, at), f"components are taken by position, 0 to 1, not {said}; they are 0 pairwise-precision, 1 pairwise-recall")
         for at, said in (([0, 2], "2"), ([-3], "-3"), (["pairwise-recall"], "'pairwise-recall'"), ("pairwise-recall", "'pairwise-recall'"), ([0.5], "0.5"), ([True, False], "True, False"), ([], "none"))
     },
     "a kind for a level": (lambda: FOUND.interval(eb.intervals.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
-    "weights without a name": (lambda: FOUND.contrast(np.eye(2), ["P"]), r"one row per name, 1, .* not shape \(2, 2\)"),
     "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).contrast([1.0], ["P"]), "one column per component, 2"),
     "a prediction less itself": (lambda: eb.compare({"a": P, "b": P}, L, SAMPLE.design, PR).subtract("a", "a"), "needs two different predictions, not 'a' twice"),
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
@@ -205,7 +192,6 @@ REFUSED = {
     "no column": (lambda: eb.measure(pl.DataFrame(), L), "the table of the prediction needs 2 columns; it has none"),
     # more of designs
     "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),
-    "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),
     "chances in words": (lambda: by(eb.design.BySize(lambda s: "x")), "probability must return one number per size: could not convert"),
     "chances of two arguments": (lambda: by(eb.design.BySize(lambda s, t: s)), "probability must return one number per size: .* missing 1 required"),
     # more of combinations
@@ -213,7 +199,6 @@ REFUSED = {
     "ragged weights": (lambda: FOUND.contrast([[1], [1, 2]], ["a", "b"]), "weights of a combination must be numbers, one row per name"),
     "weights of nan": (lambda: FOUND.contrast([[np.nan, 1]], ["a"]), "weights of a combination must be finite"),
     "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
-    "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
     "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "one metric is needed, and .* stands for 2"),
     "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="boots"), "no engine 'boots'; there are 'closed form', "),
     "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
@@ -235,10 +220,8 @@ REFUSED = {
         )
     },
     "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
-    "kept of None": (lambda: labelling.Annotator(kept=None), "kept must be 0 or more, or a prior such as Beta.3, 17., not None"),
     # labelling
     "no annotator": (lambda: labelling.mislabel(L, P, None), "a model of errors is an Annotator, such as .*, not None"),
-    "a class of annotators": (lambda: labelling.mislabel(L, P, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "answers of other columns": (lambda: labelling.AnnotatorPair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
@@ -270,7 +253,6 @@ REFUSED = {
     # planning
     "a width in words": (lambda: plan().table("a"), "half widths must be numbers, not 'a'"),
     "a forecast of half a draw": (lambda: plan().designs["r"].half_widths(2.5, 0.95), "the number of draws must be a whole number, 0 or more, not 2.5"),
-    "a forecast of nan draws": (lambda: plan().designs["r"].half_widths(np.nan, 0.95), "the number of draws must be a whole number"),
     "a forecast from units": (lambda: planning.forecast(SAMPLE.units, PR, {"r": eb.UniformRecords()}), "a forecast starts from a Sample or a Population, not from Units"),
     "planned strata": (lambda: plan(eb.Stratified({}, {})), "r: Stratified cannot be planned; UniformRecords, UniformClusters, BySize and ByPredictedSize can"),
     "planned weights": (lambda: plan(eb.KnownWeights(WEIGHTS)), "KnownWeights cannot be planned"),
@@ -323,12 +305,6 @@ def test_a_policy_is_taken_by_its_word(missing):
                 told.append(str(error))
         assert told[0] == told[1], name
     assert ("must be one of" in told[0]) is False
-
-
-def test_a_census_has_no_error():
-    for labels, population in ((L, 3), (L[L == "x"], 1)):
-        found = eb.estimate(P, labels, eb.UniformClusters(population), PR)
-        assert found.sd.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -137,13 +137,6 @@ def test_block_sampling_formulas_15_and_16():
     same(np.stack([answer.uncut, answer.uncut_sd], -1), [ratio(P, common), ratio(T, common)])
 
 
-def test_one_block_has_an_estimate_and_no_variance():
-    P, T, common = in_block("b2")
-    answer = estimate_blocks(["b2"], eb.UniformClusters())
-    same(answer.uncut, [common / P, common / T])
-    assert np.isnan(answer.sd).all() and "a single draw has no variance" in answer.sentence()
-
-
 def test_remark_2_predicted_clusters():
     drawn = RNG.choice(sorted(K), 30, replace=False).tolist()
     sample = eb.Sample(eb.measure_predicted(PRED, TRUE, drawn), eb.UniformClusters())

@@ -403,12 +403,6 @@ def test_a_census_is_quoted_without_an_interval():
     assert first.endswith("(no sampling error, since every unit is labelled).") and "interval" not in second
 
 
-def test_shares_in_sentences():
-    cases = {(0.93, 0.012): "93 %", (0.93, 0.0012): "93.0 %", (0.997, 0.02): "99.7 %", (1.0, 0.0): "100 %"}
-    for (value, error), wanted in (cases | {(0.004, 0.03): "0.4 %"}).items():
-        assert sentences._choose_format(m.pairwise_recall.support, value, error)(value) == wanted
-
-
 def test_long_tables_have_headings():
     assert "Links between records" not in report(sample([]))
     long = report(sample([]), eb.metrics.ALL)
@@ -455,12 +449,6 @@ def test_samples_that_allow_little():
     predicted = eb.measure_predicted(PRED, TRUE, ids)
     page = report(eb.Sample(predicted, eb.UniformClusters()), [m.pairwise_precision, m.purity])
     assert "6 predicted clusters" in page
-
-
-def test_parameters_of_a_design_that_are_long_are_counted():
-    units = eb.measure(PRED, TRUE[TRUE.isin(CHOSEN_ENTITIES)])
-    design = eb.KnownWeights(pd.Series(1.0, units.ids), population=17)
-    assert "KnownWeights(weights=8 values, population=17)" in report(eb.Sample(units, design), CHOSEN)
 
 
 @pytest.mark.parametrize("make, message", [
@@ -547,12 +535,6 @@ def test_what_was_done_is_a_sentence(design, said):
     assert said in done and f"labelled by A and B: {labelled}. The prediction has {len(PRED)} records" in done
     (bare,) = re.findall("<p>(What was done: .*?)</p>", report(drawn, [m.b3_recall], engines=engines))
     assert " on " not in bare and " by A" not in bare
-
-
-def test_a_census_is_said_to_be_one():
-    drawn = eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(TRUE.nunique()))
-    page = report(drawn, [m.b3_recall])
-    assert f"What was done: all {TRUE.nunique()} entities were taken, and labelled" in page
 
 
 def test_other_engines_are_folded_below():

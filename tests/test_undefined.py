@@ -248,14 +248,6 @@ def test_a_variance_below_0_takes_no_other_row():
         both.contrast([[0, 1]], ["a - c"]).sd  # noqa: B018
 
 
-def test_with_replacement_no_variance_is_below_0():
-    """Rounding: every drawn entity has one record too few in its predicted cluster, so MUC recall is even."""
-    pred = [50, 0, 0, 53, 1, 1, 56, 2, 2, 59, 3, 3, 62]
-    true = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
-    found = eb.estimate(pd.Series(pred), pd.Series(true), eb.UniformClusters(), [m.muc_recall])
-    assert found.mean[0] == pytest.approx(0.5, rel=1e-9) and found.sd[0] == 0
-
-
 def test_even_metrics_have_variance_0_whatever_the_rounding():
     """All entities err alike up to their number of records: ratios do not vary, totals do."""
     rng = np.random.default_rng(4)

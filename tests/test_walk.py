@@ -26,23 +26,6 @@ def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     assert "'uniform' is not one of 'multipurpose'" in refused("draw", "p.csv", "-d", "uniform")
 
 
-def test_a_difference_that_no_draw_shows_has_an_interval_all_the_same(folder):  # noqa: F811
-    """It has no length where both predictions are one, and their difference is certain; nothing needs a caution."""
-    table = pd.read_csv("p.csv")
-    table.to_csv("same.csv", index=False)
-    labelled = pd.read_parquet("l.parquet")["record"]
-    alone = table["cluster"].map(
-        table.groupby("cluster")["record"].agg(lambda of: not of.isin(labelled).any())
-    )
-    table.loc[alone, "cluster"] = 10**6
-    table.to_csv("other.csv", index=False)
-    for name, certain in (("same.csv", True), ("other.csv", False)):
-        shown = run("compare", "p.csv", name, "l.parquet", "-d", *SEEN, "--format", "json")
-        (row,) = (x for x in json.loads(shown.stdout)["estimates"] if " - " in x["prediction"])
-        assert "shows a difference" not in shown.stderr and row["estimate"] == 0
-        assert row["kind"] == "gains and losses" and (row["lower"] == row["upper"] == 0) == certain
-
-
 def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
     plan = ("plan", "p.csv", "l.parquet", "--half-width", "0.1", "-d", *SEEN)
     assert "note: cost counts records to label" in run(*plan).stderr
