@@ -37,6 +37,14 @@ def closed_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.fixture(scope="module")
+def csv_sheets():
+    """XLSX sheets, which test_folder.py reads, take most of the time of a folder: it has none of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("erbayes.labels.folder.HAS_XLSX", False)
+        yield
+
+
 def is_slow(path: Path) -> bool:
     """Return whether the mark of a whole file is `slow`, or PyMC is imported at its top.
 

@@ -113,9 +113,8 @@ VALUES = {option: FILES.get(option, "30") for options in TAKES.values() for opti
 
 
 @pytest.mark.parametrize("design, option", [(d, o) for d in TAKES for o in VALUES if o not in TAKES[d]])
-@pytest.mark.parametrize("command", ["estimate p.csv l.parquet", "compare p.csv q.csv l.parquet"])
-def test_options_of_another_design_are_refused(folder, command, design, option):
-    message = refused(*command.split(), "--design", design, f"--{option}", VALUES[option])
+def test_options_of_another_design_are_refused(folder, design, option):
+    message = refused(*ESTIMATE, design, f"--{option}", VALUES[option])
     assert f"--design {design} does not take --{option}; it takes --" in message
 
 
@@ -419,7 +418,7 @@ OTHER = PRED.copy()
 OTHER.iloc[::7] = 3
 
 
-@pytest.mark.parametrize("args", DESIGNS)
+@pytest.mark.parametrize("args", list(DESIGNS)[1::4])
 def test_compare_under_each_design(folder, args):
     asked = "p.csv q.csv l.parquet --metrics pairwise-f1 --level 0.9 --design".split()
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
@@ -713,6 +712,16 @@ def test_comparison_inside_the_frame(framed, scanned):
     assert "note: other: records outside the frame" in run("compare", *given, *scanned.split()).stderr
 
 
+def test_totals_of_groups_inside_the_frame_are_estimated(framed):
+    half = pd.Series(np.where(np.arange(len(PRED)) % 2, "a", "b"), PRED.index)
+    write("half.csv", record=PRED.index, half=half)
+    given = ("new.csv", "old-labels.csv", "--design", "uniform-records", "--frame", "old.csv")
+    found = listed("estimate", *given, "--metrics", "rand", "--by", "half", "--attributes", "half.csv")
+    sample = eb.Sample(eb.measure(PRED, OLD_LABELS, frame=OLD.index), eb.UniformRecords())
+    wanted = eb.by_domain(sample, half, "rand").table()
+    assert [row["estimate"] for row in found] == pytest.approx(wanted["estimate"].tolist(), rel=1e-12)
+
+
 def test_labels_outside_the_frame_are_refused(framed):
     pd.DataFrame({"record": OLD_LABELS.index[:1]}).to_parquet("l.parquet")
     given = ("new.csv", "old-labels.csv", "--design", "uniform-records", "--frame", "l.parquet")
@@ -796,16 +805,6 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     alone = pd.Series(PRED.index, PRED.index)
     found = eb.compare({"e": PRED, "q": alone}, LABELS, eb.UniformClusters(), "b3-recall").differences()
     assert row["estimate"] == pytest.approx(found.estimate[0], rel=1e-12)
-
-
-def test_edges_that_look_like_memberships(folder):
-    said = "p.csv has each record once, and none of them as cluster: if these are records and their clusters"
-    text = pd.DataFrame({"record": PRED.index, "cluster": [f"c{c}" for c in PRED]})
-    clusters_as_records = text.assign(cluster=text.record[::-1].to_numpy())
-    given = ("--edges", "--design", "uniform-clusters", "--metrics", "b3-recall")
-    for table in (text, clusters_as_records, pd.concat([text, text.iloc[:1]])):
-        table.to_csv("p.csv", index=False)
-        assert (said in run("estimate", "p.csv", "l.parquet", *given).stderr) is (table is text)
 
 
 def test_edges_say_that_records_in_no_pair_do_not_count(folder):

@@ -77,6 +77,8 @@ def test_further_samples_cover_the_truth_about_as_often_as_promised(first):
 
 def test_a_sample_that_misses_is_not_said_to_cover(monkeypatch, capsys):
     monkeypatch.setattr(Population, "value", lambda population, metric: 0.5)
+    study = eb.study.study
+    monkeypatch.setattr(eb.study, "study", lambda *given, **more: study(*given, **more | {"repetitions": 2}))
     commands._show_people()
     assert "covers the truth for 0 of 6 metrics" in capsys.readouterr().out
 

@@ -188,21 +188,27 @@ def test_another_hard_link_keeps_the_old_content(tmp_path):
     assert (path.read_text(encoding="utf-8"), copy.read_text(encoding="utf-8")) == ("new", "old")
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null", "link"])
-def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
+def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path):
     log = tmp_path / "log"
     log.write_text("precious\n", encoding="utf-8")
     (tmp_path / "link").symlink_to("/dev/stdout")
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes._internal.files import replacing, terminable
-with replacing(Path({str(tmp_path / name)!r})) as new:
-    new.write_text("table")
+from erbayes._internal.files import replacing
+for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null", "link"):
+    try:
+        with replacing(Path({str(tmp_path)!r}, name)) as new:
+            new.write_text("table")
+    except ValueError as error:
+        print(error, file=sys.stderr)
 """
     with log.open("a", encoding="utf-8") as file:
         done = subprocess.run([sys.executable, "-c", code], stdout=file, stderr=subprocess.PIPE, timeout=60)
-    assert b"it is not a regular file" in done.stderr and log.read_text(encoding="utf-8") == "precious\n"
+    assert (
+        done.stderr.count(b"it is not a regular file") == 5
+        and log.read_text(encoding="utf-8") == "precious\n"
+    )
 
 
 def test_outputs_are_refused_before_the_work(tmp_path):

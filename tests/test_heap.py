@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from checks import raises
 from repeats import each_draw
+from test_report import undrawn  # noqa: F401
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -16,6 +17,7 @@ from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes._internal.errors import Grade
 from erbayes.cli import app
+from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.fitted import fit_sample
 from erbayes.study import populations as sim
@@ -213,6 +215,9 @@ def test_draws_of_records_show_what_a_heap_is_if_they_meet_a_larger_entity():
     assert raised(sample(eb.UniformRecords()))
     assert not raised(sample(eb.UniformRecords(), sampled=[*range(0, 220, 4), *larger]))
     assert raised(sample(sampled=[*range(0, 220, 4), *larger]))
+    # ends of links never draw single records
+    by_links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+    assert not draws_records(by_links, sample().units) and draws_records(eb.UniformRecords(), sample().units)
 
 
 def test_looks_silence_the_alarm_or_name_what_allows_for_a_cap():

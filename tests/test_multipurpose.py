@@ -9,16 +9,12 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import labels as sa
-from erbayes._internal.errors import Grade
-from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import _estimate_records as estimate_records
 from erbayes.engine.diagnostics import _explain_balance as explain_balance
 from erbayes.labels.drawn import say_expected
 from erbayes.labels.plans import PLANS, chances
 from erbayes.labels.source import InMemory
 from erbayes.study import draw_samples
-from erbayes.study import populations as sim
-from erbayes.units.settled import find_heap
 from erbayes.units.units import KnownTotals
 
 MULTIPURPOSE = sa.Multipurpose()
@@ -122,23 +118,6 @@ def two_lists():
     return pred, true, eb.Clustering.of(pred)
 
 
-def test_recall_of_two_lists_covers_and_is_never_one_for_certain():
-    _, true, clusters = two_lists()
-    truth, covered, faults = 800 / 850, 0, []
-    for seed in range(200):
-        drawn = sa.draw(clusters, n=100, seed=seed)
-        labels = true[true.isin(true[drawn.table["record"]])]
-        sample = eb.Sample(eb.measure(clusters, labels), drawn.design(labels))
-        found = eb.engine.taylor(sample, "pairwise-recall").apply("pairwise-recall")
-        assert found.estimate[0] < 0.9995
-        lower, upper = found.interval()[0]
-        covered += lower <= truth <= upper
-        faults += [a for a in eb.alarms(sample) if a.grade is Grade.FAULT]
-    assert covered >= 180  # of 200, of which .95 are 190 with a standard deviation of 3.1
-    assert not any(name in fault for fault in faults for name in ("Multipurpose", "multipurpose"))
-    assert len(faults) <= 4
-
-
 def test_the_number_of_records_by_the_draws_has_its_error():
     """Two lists with .8 of the entities in each, of which .6 of the links are found."""
     rng = np.random.default_rng(1)
@@ -226,22 +205,6 @@ def test_the_size_of_which_records_are_missing_is_where_most_of_them_are():
         share = weight[first] * size[first]
         found = share[size[first] == (1 if giants > 1 else 30)].sum() * 1260 / share.sum()
         assert f"(it estimates {found:,.0f} records in clusters of {said}, the prediction holds 300)" in alarm
-
-
-def test_draws_of_records_show_what_a_heap_is():
-    """On a capped prediction, entities above the cap are among draws by predicted size, and no fault is left."""
-    size = sim.Zeta(2.1, 3000).draw(20_000, np.random.default_rng(2))
-    true = pd.Series(np.repeat(np.arange(len(size)), size))
-    pred = pd.Series(pd.factorize(true * 10_000 + true.groupby(true).cumcount() // 40)[0])
-    for seed in range(5):
-        drawn = sa.draw(pred, n=150, seed=seed)
-        labels = true[true.isin(true[drawn.table["record"]])]
-        sample = eb.Sample(eb.measure(pred, labels), drawn.design(labels))
-        assert find_heap(sample.units.known).size == 40
-        assert sample.units.size.max() > 40 and sample.heap is None
-        assert not [a for a in eb.alarms(sample) if "heap" in a]
-    # ends of links never draw single records
-    assert not draws_records(eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), sample.units)
 
 
 # The uniform records among the draws

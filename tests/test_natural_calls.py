@@ -40,6 +40,7 @@ def names() -> dict[str, Any]:
     points = pd.DataFrame([(u, v) for u in (0, 0.2) for v in (0, 0.2)], columns=["missed", "kept"])
     world = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 2000, 1)
     halves = pd.Series(np.where(np.arange(len(pred)) % 2, "a", "b"), pred.index)
+    below, total = pd.DataFrame({"record": pred.index, "x": -1.0}), {"x": ("x", "sum")}
     both = eb.compare({"old": pred, "new": halves}, lab, design, "recall")
     return {
         **{"eb": eb, "pd": pd, "plots": plots, "pred": pred, "lab": lab, "design": design},
@@ -49,7 +50,7 @@ def names() -> dict[str, Any]:
         "errors": errors,
         "grid": sensitivity.grid(errors, points, imputations=2, progress=False),
         "halves": halves,
-        "numbers": eb.impact(pred, lab, design, ["count", "mean(size)"]),
+        "numbers": eb.impact(pred, lab, design, ["count", "mean(x)"], attributes=below, features=total),
         "by": eb.by_domain(sample, halves, "recall"),
         "curve": eb.thresholds({0.9: halves, 0.5: pred}, lab, design, ["precision", "recall"]),
         "checked": eb.labels.check(sample, {"recall": 0.95, "entities": 10}),

@@ -78,7 +78,7 @@ def test_a_design_that_selects_by_size():
     found = forecast(pilot, METRICS, {"root": ROOT}).designs["root"].half_widths(150, 0.9)
     wanted = np.diff(of_what_is_in_reach(pilot).interval(0.9))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
-    drawn = drawn_by_root(600, 400)
+    drawn = drawn_by_root(600, 150)
     means = [eb.engine.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn]
     spread = np.std(means, axis=0, ddof=1)
     for source in (PEOPLE, by_root(drawn_by_root(3000, 1)[0]), pilots("records", 3000, 1)[0]):
@@ -281,7 +281,7 @@ def test_assurance_leaves_the_n_of_a_known_population_and_grows_otherwise():
     assert known.table(0.03, assurance=0.05).equals(known.table(0.03, assurance=0.99))
     (pilot,) = pilots("records", 100, 1)
     plan = forecast(pilot, METRICS[:2], DESIGNS)
-    n = np.array([plan.table(0.03, assurance=a).n for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
+    n = np.array([plan.table(0.03, assurance=a).n for a in (0.05, 0.5, 0.95)])
     assert (np.diff(n, axis=0) > 0).all()
     with pytest.raises(eb.DataError, match="assurance must lie strictly between 0 and 1"):
         plan.table(0.03, assurance=1)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from source import parse_package
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -536,8 +537,9 @@ def test_remedies_of_other_doors_are_followed(place, tmp_path, monkeypatch):
 def find_places():
     """Places in the source that name a remedy which a call can follow, as module.function."""
     root = Path(eb.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in parse_package(root).items():
+        if "emed" not in path.read_text(encoding="utf-8"):
+            continue
         around = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(tree):
             of = getattr(node, "func", None) or getattr(node, "value", None)

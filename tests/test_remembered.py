@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from shell import done, refused, run
 from test_folder import rewritten
+from test_report import undrawn  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("csv_sheets")
 TRUTH = {f"r{i}": i // 3 for i in range(240)}
 COMMANDS = {
     "estimate": (),
@@ -156,12 +158,21 @@ def test_candidates_of_a_matcher_are_read_as_its_links_are(tmp_path, monkeypatch
     assert found == {pair for one in joined for pair in (one, one[::-1]) if pair[0] in set(home)}
 
 
+def test_the_word_for_no_match_says_nothing_of_files_without_it(folder):
+    table = pd.read_csv("own.csv", dtype=str)
+    table.assign(found=table["found"].mask(table.index < 40, "x")).to_csv("words.csv", index=False)
+    draw_and_answer("words.csv", "worded", *OWN, "--alone", "x")
+    done("estimate", "new.csv", "worded", *OWN)
+
+
 def test_what_cannot_be_recalled(folder):
     told = refused("plan", "own.csv", "--half-width", "0.03")
     assert "LABELS are missing: name them after own.csv, or name a folder" in told
     begin = told.strip().rpartition(": erbayes ")[2].replace("to-label", "pilot").split()
     done(*begin, *OWN)
     assert "is no folder that erbayes draw has written" in refused("estimate", ".")
+    # what is said is not recalled
+    assert "has a column 'nope', which --record" in refused("estimate", "to-label", "--record", "nope")
     rewritten(folder / "to-label", lambda about: about.pop("call"), fits=True)
     said = "to-label does not say what was drawn from: name PREDICTION before it"
     assert said in refused("estimate", "to-label")
@@ -182,6 +193,7 @@ def test_no_value_of_a_call_ends_in_another_error(folder, value):
     """Also if somebody has made its fingerprint fit."""
     original = (folder / "to-label" / "drawn.json").read_text(encoding="utf-8")
     keys = "prediction record cluster records attributes top_up threshold edges stored left any_id".split()
+    keys = keys if value in (5, "nope") else ["prediction", "any_id"]  # others are refused whatever they say
     for key in keys:
         rewritten(folder / "to-label", lambda about, k=key: about["call"].update({k: value}), fits=True)
         more = [("draw", "--more", "5", "to-label")] * (key in {"prediction", "top_up", "threshold"})

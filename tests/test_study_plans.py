@@ -184,7 +184,7 @@ def test_annotators_label_the_same_samples():
         return mislabel(labels, prediction, model, rng=7)
 
     annotators = {
-        "true": None, "same": lambda labels, prediction, rng: labels, "hand": by_hand, "model": model,
+        "true": None, "same": lambda labels, prediction, rng: labels, "hand": by_hand, "model": model, "again": model,
     }  # fmt: skip
     spy = Spy()
     runs = trial_of({"spy": spy}, sizes=[50], repetitions=2, annotators=annotators).runs
@@ -194,6 +194,7 @@ def test_annotators_label_the_same_samples():
     }
     pd.testing.assert_frame_equal(by["true"], by["same"])
     assert by["hand"].estimate.tolist() != by["true"].estimate.tolist() != by["model"].estimate.tolist()
+    assert by["model"].estimate.tolist() != by["again"].estimate.tolist(), "each errs in its own way"
     for i, (labels, _) in enumerate(given):
         assert set(labels) == set(spy.samples[i].units.ids)
         relabelled = mislabel(labels, PEOPLE.pred, model, rng=7)
