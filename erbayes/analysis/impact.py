@@ -24,7 +24,9 @@ from ..engine.closed_form import estimate_by_odds, improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.diagnostics import warn_undecided
 from ..large import scan
+from ..large.duckdb import EMBEDDED, DuckDB
 from ..large.files import Source, lies_elsewhere
+from ..large.scanning import Scanned
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.estimates import Cases, Estimates
@@ -35,6 +37,7 @@ from ..metrics.unseen import count_moving
 from ..units.clustering import Clustering, Memberships
 from ..units.features import Attributes, Featured
 from ..units.measuring import measure, read_framed, sampled_labels
+from ..units.units import Units
 
 FEWEST = 10.0
 """Effective draws of a statistic below which it is refused.
@@ -176,17 +179,13 @@ def impact(
                 "a prediction that is scanned takes no frame and no by here: read it, or scan a view"
             )
         labels = sampled_labels(labels)
-        scanned = scan(prediction, labels, missing=missing)
-        fitted, values, featured = scan_features(
-            prediction, scanned, labels, statistics, attributes=attributes, features=features
-        )
-        return estimate_impact(Sample(scanned, design), FittedStatistics(fitted, values), featured)
-    labels, read = read_framed({"": prediction}, labels, frame)
-    prediction, _ = read[""]
-    units = measure(prediction, labels, missing=missing)
-    return impact_of(
-        Sample(units, design), prediction, labels, statistics, attributes=attributes, features=features, by=by
-    )
+        units: Units = scan(prediction, labels, missing=missing)
+    else:
+        labels, read = read_framed({"": prediction}, labels, frame)
+        prediction, _ = read[""]
+        units = measure(prediction, labels, missing=missing)
+    given = {"attributes": attributes, "features": features, "by": by}
+    return impact_of(Sample(units, design), prediction, labels, statistics, **given)
 
 
 def impact_of(
@@ -198,12 +197,18 @@ def impact_of(
     attributes: Any = None,
     features: Mapping[str, Any] | None = None,
     by: str | None = None,
+    database: DuckDB = EMBEDDED,
 ) -> Impact:
-    """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters."""
+    """Do as `impact` for units of any kind: entities, blocks, sampled predicted clusters, or of a scan."""
+    labels = Clustering.of(labels, "labels")
+    if isinstance(sample.units, Scanned):
+        given: dict[str, Any] = {"attributes": attributes, "features": features, "database": database}
+        fitted, values, featured = scan_features(prediction, sample.units, labels, statistics, **given)
+        return estimate_impact(sample, FittedStatistics(fitted, values), featured)
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
     prediction = sample.units.need_prediction(prediction, why)
     table = Attributes.of(attributes, features, by, prediction.records)
-    featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
+    featured = Featured.of(sample.units, prediction, labels, table)
     return estimate_impact(sample, FittedStatistics.of(featured, statistics), featured)
 
 

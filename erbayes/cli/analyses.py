@@ -18,7 +18,6 @@ from .lazily import (
     frames,
     impacts,
     large_files,
-    large_sums,
     named_engines,
     pd,
     sensitivity,
@@ -349,35 +348,27 @@ class Numbers:
         """Estimate the numbers from the sample of the input, with errors of labels if `errors` are given."""
         statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         parsed = [features.Feature.parse(text) for text in self.feature or []]
+        given: dict[str, Any] = {"features": {one.name: (one.column, one.how) for one in parsed}, "by": by}
         reading = inputs.reading
         if inputs.scanned:
             if inputs.of_clusters or inputs.frame is not None or by is not None:
                 raise DataError("a prediction that is scanned takes no frame, --by nor drawn clusters here")
-            units: Any = sample.units
-            fitted, values, featured = large_sums.scan_features(
-                reading.source(inputs.part),
-                units,
-                inputs.labelled()[0]["labels"],
-                statistics,
-                attributes=None if attributes is None else large_files.Files(attributes, text=True),
-                features=parsed,
-                database=reading.database,
-            )
-            return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)
-        table: Any = None
-        if attributes is not None:
-            known = inputs.memory[0].records
-            table = files.key_by_source(read_attributes(attributes, reading.record, known=known), known)
-            message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
-        prediction, shared, _ = inputs.memory
-        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
-        named = {feature.name: (feature.column, feature.how) for feature in parsed}
+            prediction, labels = reading.source(inputs.part), inputs.labelled()[0]["labels"]
+            given["attributes"] = None if attributes is None else large_files.Files(attributes, text=True)
+            given["database"] = reading.database
+        else:
+            prediction, shared, _ = inputs.memory
+            if attributes is not None:
+                known = prediction.records
+                table = files.key_by_source(read_attributes(attributes, reading.record, known=known), known)
+                message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
+                given["attributes"] = table
+            labels = shared["labels"]
+            prediction, _ = frames.framed(prediction, labels, shared["frame"])
 
         def answer(one: eb.Sample, labels: Any) -> impacts.Impact:
-            return impacts.impact_of(
-                one, prediction, labels, statistics, attributes=table, features=named, by=by
-            )
+            return impacts.impact_of(one, prediction, labels, statistics, **given)
 
         if errors is None or errors.option is None:
-            return answer(sample, shared["labels"])
+            return answer(sample, labels)
         return errors.run_one(inputs, sample, answer)

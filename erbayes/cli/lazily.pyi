@@ -20,7 +20,6 @@ from ..labels import stopping as stopping
 from ..labels import verdicts as answer_faults
 from ..large import files as large_files
 from ..large import scanning as scanning
-from ..large import sums as large_sums
 from ..metrics import unseen as unseen
 from ..report import sections as sections
 from ..units import clustering as frames
@@ -40,7 +39,6 @@ __all__ = [
     "heaps",
     "impacts",
     "large_files",
-    "large_sums",
     "named_engines",
     "np",
     "pages",
