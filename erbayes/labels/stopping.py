@@ -218,12 +218,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     raised = tuple(alarms(sample, metrics))
     for fault in (alarm for alarm in raised if alarm.grade is Grade.FAULT):
         reason = f"the sample has a fault: {fault.what.removesuffix('.')}"
-        answers = [
-            one
-            if one.verdict is Verdict.FAILS
-            else one._replace(verdict=Verdict.OPEN, further=None, reason=one.reason or reason)
-            for one in answers
-        ]
+        answers = [one if one.verdict is Verdict.FAILS else one.stay_open(reason) for one in answers]
     estimate, interval, kinds, verdicts, further, reasons = zip(*answers, strict=True)
     numbers = required, np.array(estimate), np.array(interval), level
     return Check(metrics, *numbers, kinds, verdicts, further, reasons, raised)
@@ -238,6 +233,10 @@ class _Answer(NamedTuple):
     verdict: Verdict
     further: int | None
     reason: str
+
+    def stay_open(self, reason: str) -> _Answer:
+        """Return the answer as an open one, for a reason if it has none."""
+        return self._replace(verdict=Verdict.OPEN, further=None, reason=self.reason or reason)
 
 
 def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
@@ -258,8 +257,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     answer = answer._replace(interval=np.array([ends[:, 0].min(), ends[:, 1].max()]))
     if answer.verdict is Verdict.OPEN or {one.verdict for one in of_each} == {answer.verdict}:
         return answer
-    reason = f"undecided draws, {cases.share:.1%} of all, decide"
-    return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)
+    return answer.stay_open(f"undecided draws, {cases.share:.1%} of all, decide")
 
 
 def _judge_fit(
