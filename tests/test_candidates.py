@@ -272,8 +272,8 @@ def test_candidates_become_tasks_and_a_page():
     (lambda: from_clustering(DRAWN, pd.Series(0, index=range(9))), "of type string, those of the .* of type integer: none could match"),
     (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
     (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records next to 'year'"),
-    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"), "scores 'year' are no numbers: nan"),
-    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "name"]], "name"), "no numbers: '"),
+    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"), "scores 'year' are missing: leave these"),
+    (lambda: from_pairs(DRAWN, TABLE[["record", "town", "name"]], "name"), "scores 'name' must be numbers, not such as 'Mueller'"),
     (lambda: interleaved(), "no candidates to merge"),
     (lambda: interleaved(TABLE), "no column 'candidate', 'score', 'why'"),
 ])  # fmt: skip

@@ -229,10 +229,7 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
         pairs = pd.DataFrame({"left": taken.key(0), "right": taken.key(1)})
         pairs = pairs.assign(score=taken.scores()) if swept else pairs
     scored = pairs if pairs.shape[1] == 3 else pairs.assign(score=1.0)
-    score = scored.columns[2]
-    return eb.labels.from_pairs(
-        drawn, scored.assign(**{score: pd.to_numeric(scored[score], errors="coerce")}), score
-    )
+    return eb.labels.from_pairs(drawn, scored, scored.columns[2])
 
 
 @command("draw")

@@ -20,6 +20,7 @@ from .._internal.errors import DataError, head, import_extra, need, refuse_cases
 from .._internal.names import IN_SOURCE, find_known
 from ..units.clustering import Clustering
 from ..units.ids import as_index, ids, same_kind
+from ..units.reading import Reading
 from .drawn import RecordDraws
 from .labelling_tasks import drawn_records, locate_attributes
 
@@ -97,16 +98,13 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
         raise DataError(
             f"the pairs need two columns of records next to {score!r}; they have {head(ends.columns, 20)}"
         )
-    scores = frame[score]
-    if not pd.api.types.is_numeric_dtype(scores) or scores.isna().any():
-        wrong = scores[pd.to_numeric(scores, errors="coerce").isna()]
-        raise DataError(f"{len(wrong):,} of {len(scores):,} scores {score!r} are no numbers: {head(wrong)}")
+    scores = Reading(table=frame, ids=tuple(ends), other=score, what="pairs").scores().astype(float)
     queries = _queries(drawn)
     sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
     for side in sides:
         same_kind(queries, side, "records of the pairs", "ids of drawn records")
     both = [
-        pd.DataFrame({"record": one, "candidate": other, "score": scores.to_numpy(float)})[one.isin(queries)]
+        pd.DataFrame({"record": one, "candidate": other, "score": scores})[one.isin(queries)]
         for one, other in (sides, sides[::-1])
     ]
     return _rank_candidates(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
