@@ -156,15 +156,13 @@ class Estimates(Pictured):
     ) -> Self:
         """Return draws of metrics, (chain, draw, k), as estimates: by default the means of the draws."""
         flat, k = values.reshape(-1, len(names)), len(names)
-        by_default: dict[str, Any] = {"mean": np.asarray(flat.mean(axis=0)), "df": np.full(k, np.inf)}
-        by_default |= {"cov": np.cov(flat, rowvar=False).reshape(k, k), "kind": EqualTailed()}
         why = f"of {len(flat)} draws, since its denominator is 0 there: label more"
+        lost = np.isnan(flat).sum(axis=0).tolist()
         # in no draw as in the sample itself, such as a prediction without a link, which no label changes
-        by_default["undefined"] = tuple(
-            EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else ""
-            for n in np.isnan(flat).sum(axis=0).tolist()
-        )
-        return cls(names=names, values=values, support=support, **by_default | given)
+        of_each = (EMPTY if n == len(flat) else f"it is 0/0 in {n} {why}" if n else "" for n in lost)
+        own: dict[str, Any] = {"mean": flat.mean(axis=0), "df": np.full(k, np.inf), "kind": EqualTailed()}
+        own |= {"cov": np.cov(flat, rowvar=False).reshape(k, k), "undefined": tuple(of_each)}
+        return cls(names=names, values=values, support=support, **own | given)
 
     def __sub__(self, other: object) -> Never:
         """Refuse a difference, which needs the draws that both estimates share."""
@@ -219,12 +217,7 @@ class Estimates(Pictured):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
-        below = np.moveaxis(_find_variances(self) < 0, -1, 0)
-        own = [why or (NEGATIVE if b.any() else "") for why, b in zip(self.undefined, below, strict=True)]
-        if self.other is not None:
-            taken = zip(self.weight, own, self.other.reasons, strict=True)
-            own = [mine if weight else theirs for weight, mine, theirs in taken]
-        return tuple(own)
+        return _find_reasons(self)
 
     @property
     def census(self) -> bool:
@@ -321,9 +314,7 @@ class Estimates(Pictured):
         """
         return " ".join([*self.sentences(level, kind), *self.notes])
 
-    def sentences(
-        self, level: float = 0.95, kind: Kind | None = None, *, draws: str = "No draw"
-    ) -> list[str]:
+    def sentences(self, level: float = 0.95, kind: Kind | None = None, draws: str = "No draw") -> list[str]:
         """Return the sentences of `sentence`; `draws`: those none of which shows an error."""
         return describe_quoted(self, self.interval(level, kind), level, draws)
 
@@ -351,6 +342,16 @@ def _find_variances(fit: Estimates) -> FloatArray:
     variance = np.diagonal(fit.cov, axis1=-2, axis2=-1)
     # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
     return np.where(np.abs(variance) <= 1e-24 * np.maximum(fit.mean**2, 1), 0.0, variance)
+
+
+def _find_reasons(fit: Estimates) -> tuple[str, ...]:
+    """Return why components have no estimate or no standard error, (k,)."""
+    below = np.moveaxis(_find_variances(fit) < 0, -1, 0)
+    own = tuple(why or (NEGATIVE if b.any() else "") for why, b in zip(fit.undefined, below, strict=True))
+    if fit.other is None:
+        return own
+    taken = zip(fit.weight, own, fit.other.reasons, strict=True)
+    return tuple(mine if weight else theirs for weight, mine, theirs in taken)
 
 
 def _draw(fit: Estimates, number: int, rng: np.random.Generator) -> Estimates:

@@ -119,10 +119,13 @@ class Distribution(ABC):
 
     def bounds(self, result: Estimates, level: float) -> FloatArray:
         """Return the quantiles of both tails, widened to the estimate if it is outside them."""
-        shape = (1,) * result.mean.ndim
-        low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
-        bounds = np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
-        return self.widened(result, bounds)
+        ends = self.find_ends(result, np.full((1,) * result.mean.ndim, (1 - level) / 2))
+        return self.widened(result, ends)
+
+    def find_ends(self, fit: Estimates, tail: FloatArray) -> FloatArray:
+        """Return quantiles (..., k, 2) at a probability of each tail, with the estimate between them."""
+        low, high = self.quantile(fit, tail), self.quantile(fit, 1 - tail)
+        return np.stack([np.minimum(low, fit.mean), np.maximum(high, fit.mean)], axis=-1)
 
     def widened(self, fit: Estimates, bounds: FloatArray) -> FloatArray:
         """Return intervals (..., k, 2) as they are: most kinds do not allow for what no draw can show."""
@@ -392,12 +395,8 @@ class Anytime:
         if (np.isinf(n) & (result.uncut_sd > 0)).any():
             raise DataError("Anytime needs the effective number of draws, which these estimates have not")
         tail = ndtr(-self.quantile(n, 1 - level))
-        few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)
-        least, most = np.array(result.support).T
-        low = np.minimum(self.kind.quantile(result, p), result.mean)
-        high = np.maximum(self.kind.quantile(result, 1 - p), result.mean)
-        bounds = np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
-        return self.kind.widened(result, bounds)
+        ends, few = self.kind.find_ends(result, np.maximum(tail, LEAST_TAIL)), tail < LEAST_TAIL
+        return self.kind.widened(result, np.where(few[..., None], result.support, ends))
 
     def spread_unseen(self, fit: Estimates) -> FloatArray:
         return self.kind.spread_unseen(fit)
