@@ -480,7 +480,7 @@ DOORS = {
 ADVICE = "advice on drawing and labelling, which no call follows"
 WITHOUT = {
     "definitions._find_metric": ADVICE,
-    "commands.report_command": "tests/test_cli_folder.py",
+    "commands.__post_init__": "tests/test_cli_folder.py",
     "data.need_design": "tests/test_cli_folder.py",
     "diagnostics._warn_heap": ADVICE,
     "drawn.draw": ADVICE,
