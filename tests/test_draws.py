@@ -200,11 +200,13 @@ def test_many_records_count_each_draw_and_an_order_changes_nothing():
 def test_many_chances_share_classes(monkeypatch):
     rng = np.random.default_rng(2)
     p = rng.random(700) ** 2 / 300 + 1e-6
-    few = once(np.arange(700), (40, p))
-    assert few.A.shape[1] <= d.MOST_CLASSES + 1
-    Z = rng.normal(size=(700, 2)) * few.weight[:, None]
+    later = rng.random(700) < 0.5  # whose chances are in a second round alone
+    rounds = (40, np.where(later, 0, p)), (60, np.where(later, p, 0))
+    few = once(np.arange(700), *rounds)
+    assert few.A.shape[1] <= 2 * (d.MOST_CLASSES + 1)
+    Z = np.column_stack([rng.random(700), later]) * few.weight[:, None]
     monkeypatch.setattr(d, "MOST_CLASSES", 1000)
-    np.testing.assert_allclose(few.covariance(Z), once(np.arange(700), (40, p)).covariance(Z), rtol=1e-3)
+    np.testing.assert_allclose(few.covariance(Z), once(np.arange(700), *rounds).covariance(Z), rtol=1e-3)
 
 
 def some_draws():

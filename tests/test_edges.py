@@ -171,6 +171,8 @@ def test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors():
     for true, false in ((range(10), range(10, 20)), ordered, ties, alone):
         edges, labels = chain(true, false)
         assert edges.alarms(labels) == []
+    edges, labels = chain([0] * 40 + [1] * 40, [1] * 80)  # equal scores count by half
+    assert "in 75% of comparisons" in edges.alarms(labels)[0]
 
 
 def test_integers_that_floating_point_would_round_are_no_scores():

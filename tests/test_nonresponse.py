@@ -213,6 +213,10 @@ def test_a_class_without_an_error_has_the_worst_case_of_the_next_one():
     for classes, represent in (([1, 2, 3, 1, 2, 2], [1, 1, 3, 1]), ([1, 2, 1, 1, 1, 1], [1, 1, 3, 1])):
         design = eb.design.Responding(each, resolved, classes, odds=np.inf)
         np.testing.assert_allclose(design.expand(units).weight, even * represent)
+    some = eb.measure({i: i // 2 for i in range(40)}, {r: e for r, e in labels.items() if e != "b"})
+    design = eb.UniformRecords([*"cacd"], repeats=True)
+    nearest = eb.design.Responding(design, resolved, [1, 2, 3, 4, 4, 4], odds=np.inf).expand(some).weight
+    np.testing.assert_allclose(nearest, 40 / 6 / np.array([1, 2, 1, 2]) * [1, 1, 3, 1])
     exact = eb.measure({i: i // 2 for i in range(40)}, {i: i // 2 for i in range(8)})
     design = eb.design.Responding(eb.UniformRecords([0, 1, 2, 3], repeats=True), resolved, odds=np.inf)
     np.testing.assert_allclose(design.expand(exact).weight, 40 / 6 / 2 * 1.5)

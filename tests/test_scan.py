@@ -729,7 +729,7 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
 @pytest.mark.parametrize("old, new, message", [
     (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
     (pd.Series(["x"], ["a"]), pd.Series(["x"], [1]), "of type integer, those of the labels of type string"),
-    (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
+    (pd.Series(["x"], ["a"]), pd.Series(["x", "x"], ["a", "a"]), "1 duplicates, such as 'a'"),
     (pd.Series(["x"], ["a"]), pd.Series(["x", None], ["a", "b"]), "cluster ids of the prediction: 1 of 2 are missing"),
     (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "in one database alone"),
 ])  # fmt: skip
