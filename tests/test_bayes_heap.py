@@ -50,9 +50,8 @@ def fitted(units):
 
 
 def test_the_shape_of_sizes_below_a_cap_by_plain_loops():
-    count = {
-        s: round(300 * s**-2.0 * (1 + s % 2)) for s in range(1, 34)
-    }  # they vary more than multinomial ones
+    # odd sizes are twice as frequent, so that counts vary more than multinomial ones
+    count = {s: round(3000 * s**-2.0 * (1 + s % 2)) for s in range(1, 34)}
     known = KnownTotals(np.array([*count, 40.0]), np.array([*count.values(), 120.0]))
     a, b = np.concatenate(
         [_draw_shape(Heap(40, 120, 0.0, 120.0), known, np.random.default_rng(i)) for i in range(16)], axis=1

@@ -23,6 +23,7 @@ from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, app
 from erbayes.cli.options import ORDER, TOPICS, say
 from erbayes.cli.predictions import DesignName
+from erbayes.cli.printing import Answer
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -279,6 +280,7 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)["estimates"]
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
     assert "fault: A single draw gives no variance" in shown.stderr
+    assert json.loads(Answer(table=pd.DataFrame({"x": [np.inf]})).render("json", 0)) == [{"x": None}]
 
 
 def test_csv_has_every_metric(folder):

@@ -188,6 +188,9 @@ def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_
     same = eb.measure(table, labels).grouped(groups, name="country", prediction=table)
     found = [one.groupings[0].table(one) for one in (units, same)]
     assert found[0].equals(found[1])
+    # most numbers of rows are ids
+    units = scan(table, labels, groups=GroupSource(rows.rename(columns={"customer": "rec"}), "country"))
+    assert units.groupings[0].table(units).equals(found[1])
     said = "table of attributes: records are 'X' or 'rec', which both have ids"
     with pytest.raises(eb.DataError, match=said):
         attributes = rows.assign(X=rows.X + 7).rename(columns={"customer": "rec"})

@@ -702,6 +702,10 @@ def test_disputes_are_decided_in_a_sheet(small):
     decided = read_labels(small)
     assert set(decided.labels[decided.labels == "a1"].index) == {"a1", "a2", "x1"}
     assert not len(decided.problems)
+    three = dict.fromkeys([("A", "B"), ("A", "C"), ("B", "C")], decided.pairs["A", "B"])
+    for pairs, who in ((decided.pairs, 2), (three, 3)):
+        errors = replace(decided, pairs=pairs).annotator_errors()
+        assert errors.source == f"3 settled tasks of {who} annotators"
     raises(DataError, "no task needs a decision", decided.write_disputed)
 
 
@@ -709,6 +713,10 @@ def test_files_of_one_annotator_are_read_as_one(small):
     write(small, "A", {1: GOOD[1]})
     write(small, "A", {2: GOOD[2], 3: GOOD[3]}, suffix=".xlsx")
     assert not len(read_labels(small).problems)
+    write(small, "A", but(1, x1=""))
+    write(small, "A", GOOD, suffix=".xlsx")
+    assert not len(read_labels(small).unresolved), "a complete answer comes before another"
+    (small.path / "sheet-A.xlsx").unlink()
     write(small, "A", GOOD)
     write(small, "B", but(1, x1="y"))
     assert read_labels(small).problems["fault"].tolist() == [Fault.DISPUTED], "twice A is one annotator"

@@ -171,6 +171,20 @@ def test_numbers_of_hidden_errors_are_those_of_all_outcomes(accepted, refused, m
         assert (np.abs(found[:6] - exact) <= 4 * np.sqrt(exact * (1 - exact) / 3000) + 1e-9).all(), name
 
 
+def test_a_record_that_was_struck_out_is_no_right_refusal(monkeypatch):
+    """Of 3 refused records of a home of 6 one was, so that 2 were right, and 0 to 2 accepted ones are foreign."""
+    monkeypatch.setattr(decisions, "STEPS", 1)
+    record = np.arange(18_000)
+    prediction = pd.Series(record // 6)
+    given = Decisions(prediction[record % 6 < 3].map("e{}".format), prediction, record[::6])
+    struck = given.records[given.row].to_numpy() % 6 == 3
+    hidden = decisions._draw_hidden(given, 0.2, struck | True, struck, rng(), keeps=True)
+    exact = np.array([1 / 2, 1 / 2 * 3 * 0.2, 6 * 0.2**2])  # by bins of 2 and 3 foreign records, and of 4
+    exact /= exact.sum()
+    found = np.bincount(given.count(hidden)) / 3000
+    assert (np.abs(found - exact) <= 4 * np.sqrt(exact * (1 - exact) / 3000)).all()
+
+
 def test_cells_of_a_class_show_how_many_records_are_foreign(monkeypatch):
     """All of 400 homes are right, so that with the shares of the bins found each refused record is a strike."""
     found = hide(4, 1, {"removed": 0.1}, monkeypatch, homes=400)
