@@ -295,7 +295,7 @@ def test_single_unit_strata():
 def test_strata_that_do_not_fit_the_labels():
     cases = [
         ({"x": 0, "z": 0}, {0: 3, 1: 500}, "1 strata of 500 units hold no labelled unit, such as 1"),
-        (pd.Series([0, 0, 0], ["x", "z", "z"]), {0: 3}, "strata: 1 units are listed twice"),
+        (pd.Series([0, 0, 0], ["x", "z", "z"]), {0: 3}, "strata: 1 units are listed twice, such as 'z'"),
         ({"x": 0, "z": None}, {0: 3}, "1 units have no stratum, such as 'z'"),
         ({"x": 0, "z": 5}, {0: 3}, "1 strata have no population size: 5"),
         ({"x": 0, "z": 0}, {0: 1}, "more units drawn than there are in strata 0"),

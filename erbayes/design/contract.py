@@ -202,8 +202,7 @@ def series_by_id(values: Any, what: str, owners: str = "ids") -> pd.Series:
         values = pd.Series(list(values.values()), as_index(list(values)))
     need(values, pd.Series, f"{what} must be a Series or a mapping by id")
     series: pd.Series = values
-    if not series.index.is_unique:
-        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    refuse_cases(series.index[series.index.duplicated()], f"{what}: {{n}} {owners} are listed twice, such as")
     return series
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from .. import design as designs
-from .._internal.arrays import FloatArray, IntArray, floats, locate
+from .._internal.arrays import FloatArray, IntArray, locate
 from .._internal.errors import DataError, head, refuse_cases
-from ..design.contract import Design
+from ..design.contract import Design, real_numbers
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ..units.clustering import Clustering
 from ..units.units import KnownTotals
@@ -228,7 +228,7 @@ class GivenProbabilities:
 
     def draw(self, source: sources.Source, n: int, seed: int) -> pd.DataFrame:
         counts = sources.ordered_counts(source, seed)
-        values = floats(need_values(counts, self), "chances")
+        values = real_numbers(need_values(counts, self), "chances")
         then, bad = ": entities without a chance are not estimated", ~((values > 0) & np.isfinite(values))
         refuse_cases(values[bad], "chances are not above 0 and finite", then, of=len(values))
         return _draw_by_value(source, counts, values, n, seed)[[*COLUMNS, "value"]]

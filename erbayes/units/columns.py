@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -339,10 +339,12 @@ def explain_columns(e: ColumnFacts) -> DataError:
         said = f"{shown}: {head([links.ends[0].left, links.ends[0].right])} look like both records of a link"
         return DataError(said, remedies.COLUMNS, make_pairs_remedy(e.what))
     if e.named.links is True:
-        likely = sorted(columns, key=lambda c: -len(e.distinct(c)))[:2]  # as ids differ most
-        both = [c for c in columns if c in likely]
-        left, right = next(((p.left, p.right) for p in links.pairs), both)
-        if blank := int(e.table[[left, right]].isna().any(axis=1).sum()):
+        likely = sorted(columns, key=lambda c: -len(e.distinct(c)))[:5]  # as ids differ most
+        # ends are of the same records
+        both = max(combinations(likely, 2), key=lambda x: e.distinct(x[0]).isin(e.distinct(x[1])).sum())
+        left, right = next(((p.left, p.right) for p in links.pairs), [c for c in columns if c in both])
+        blank = int(e.table[[left, right]].isna().any(axis=1).sum())
+        if blank and (links.pairs or e.distinct(left).isin(e.distinct(right)).any()):
             said = f"{blank:,} of {len(e.table):,} rows have no id in {left!r} or {right!r}: leave them out"
             return DataError(f"the table of the {e.what}: {said}")
         rename = f"table.rename(columns={{{left!r}: 'left', {right!r}: 'right'}})"
