@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -472,6 +473,12 @@ def test_every_plan_has_a_name():
     assert plans - {room.Plan, room._WithReplacement, room.NewRecords} == set(PLANS.values())
 
 
+def test_a_sample_of_the_default_plan_is_pickled():
+    sample = eb.Sample(eb.measure(PRED, TRUE), sa.draw(PRED, n=60, seed=1).design(TRUE))
+    again = pickle.loads(pickle.dumps(sample))
+    np.testing.assert_array_equal(eb.estimate(again).table()["upper"], eb.estimate(sample).table()["upper"])
+
+
 # Bad input
 @pytest.mark.parametrize("call, message", [
     (lambda: sa.draw(PRED, sa.Records, n=5, seed=1), "Records is a class: pass an object of it"),
@@ -485,6 +492,7 @@ def test_every_plan_has_a_name():
     (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
     (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=KIND), "chances must be numbers: could not convert"),
     (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=5, seed=1, values=pd.Series(1, [1, 2, 1])), "values: 1 records are listed twice, such as 1"),
+    (lambda: sa.draw(PRED, sa.GivenProbabilities(), n=3, seed=1, values=ODDS).design(TRUE, values=KIND), "chances must be numbers"),
     (lambda: sa.draw(PRED, sa.Strata(), n=5, seed=1), "Strata needs a value of every record"),
     (lambda: sa.draw(PRED, sa.Strata(), n=3, seed=1, values=KIND), "3 draws do not give each of 2 strata two draws"),
     (lambda: sa.PredictedClusters(sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),

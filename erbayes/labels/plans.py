@@ -202,10 +202,12 @@ class Multipurpose(_WithReplacement):
         links = known.total(ClusterSum("links", lambda m: (m - 1) ** 2)) / known.total(RECORDS)
         clusters = known.total(ClusterSum("clusters", lambda m: m**-2.0)) / known.total(RECORDS)
         # without predicted links, m - 1 is 0 for all records
-        links = links or 1.0
-        return ClusterSum(
-            "multipurpose", lambda m: np.sqrt(1 + ((m - 1) ** 2 / links + m**-2.0 / clusters) / 2)
-        )
+        return ClusterSum("multipurpose", partial(_suit_all, links=links or 1.0, clusters=clusters))
+
+
+def _suit_all(m: FloatArray, links: float, clusters: float) -> FloatArray:
+    """Return chances of records of clusters of m records for every metric, up to a factor."""
+    return np.asarray(np.sqrt(1 + ((m - 1) ** 2 / links + m**-2.0 / clusters) / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,8 @@ class GivenProbabilities:
     def design(self, drawn: LabelledDraws) -> Design:
         # a draw's probability is its value over the total, so that no source is read again
         value, probability = drawn.table[["value", "probability"]].iloc[0].astype(float)
-        p = need_labelled_values(drawn, self, "chance") / (value / probability)
+        given = need_labelled_values(drawn, self, "chance")
+        p = pd.Series(real_numbers(given, "chances"), given.index) / (value / probability)
         return designs.WeightedRecords.of(drawn.labels, pd.Index(drawn.table["record"]), p, absolute=True)
 
 
