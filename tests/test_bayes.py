@@ -131,15 +131,15 @@ def test_mates_are_those_of_single_records(draw):
     labelled = set(true.index[true.isin(sample.units.ids)])
     of_cluster, size = {k: list(r.index) for k, r in pop.pred.groupby(pop.pred)}, true.value_counts()
 
-    def chance(s):
-        return 1 - (1 - s / 4000) ** 80 if draw is by_records else 1.0
+    def missed(s):
+        return (1 - (s if draw is by_records else sample.units.size.mean()) / 4000) ** 80
 
     asked, right = np.zeros((2, len(d["asked"])))
     for r in labelled:
-        records = of_cluster[pop.pred[r]]
-        m = len(records)
-        if m > 1:
-            weight = chance(m) / chance(size[true[r]]) / m
+        # as if the entity of r had not been drawn
+        records = [x for x in of_cluster[pop.pred[r]] if x not in labelled or true[x] == true[r]]
+        if (m := len(records)) > 1:
+            weight = (1 - missed(m)) / (1 - missed(size[true[r]])) * missed(size[true[r]]) / m
             mates = [true[x] == true[r] for x in records if x != r]
             asked[grid.bin(np.array([m]))[0]] += weight
             right[grid.bin(np.array([m]))[0]] += weight * np.mean(mates)
@@ -179,9 +179,10 @@ def test_dispersion_is_the_variance_between_entities():
     for one in range(100):
         between += sum(w[i] * (y[i] - q[i]) for i in range(300) if entity[i] == one) ** 2
     sizes = np.arange(1.0, 9)[bins]
-    units = SimpleNamespace(unit=entity, n=1 + y * (sizes - 1), N=np.full(300, 9.0), m=sizes)
+    n = 1 + y * (sizes - 1)
+    units = SimpleNamespace(unit=entity, n=n, N=np.full(300, 9.0), m=sizes, cluster=np.arange(300))
     # the chances that make the weights w
-    chances = iter([w * sizes / units.n, np.ones(300)])
+    chances = iter([w * sizes / units.n, np.full(300, 0.5)])
     found = AskedMates.of(units, lambda _: next(chances), SizeGrid.up_to(8), x)
     assert found.dispersion == pytest.approx(min(between / single, 1), rel=1e-4)
     assert found.noise == pytest.approx(min((0.5 + w @ (y - q) ** 2) / single, 1), rel=1e-4)

@@ -443,7 +443,7 @@ def test_samples_that_allow_little():
     beyond = pd.concat([TRUE[TRUE.isin(CHOSEN_ENTITIES)], pd.Series({"r-none": TRUE.min()})])
     units = eb.measure(PRED, beyond, missing=eb.Missing.TOGETHER)
     page = report(eb.Sample(units, eb.UniformClusters()), CHOSEN[:2])
-    assert "No balance: the total of &#39;records&#39; is not known" in page
+    assert "No balance: the total of &#39;predicted_links&#39; is not known" in page
     assert "labelled records missing in the prediction" in page
     ids = np.unique(PRED)[:6]
     predicted = eb.measure_predicted(PRED, TRUE, ids)

@@ -63,13 +63,13 @@ class SampledEntities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedMates:
-    """The mates of sampled records in predicted clusters of two or more, by piece, (p,).
+    """The mates of sampled records among those of their predicted cluster without a label, by piece, (p,).
 
-    A piece has n records of an entity of s in a predicted cluster of m. One random mate of a record is right,
-    of the same entity, with probability `right` = (n - 1)/(m - 1). Its `weight` (n/m) π(m)/π(s), with π(s)
-    the probability that any draw selects an entity of s, lets all records in clusters of one size count
-    alike. It is divided by `dispersion`, the variance of sums over entities to that of single mates, which is
-    at most 1. `noise` is the same ratio for shares of pieces, so that they vary between clusters.
+    A piece has n records of an entity of s. Put back among the records of its predicted cluster that have no
+    label, it makes them l = `size`. One random mate of its records is of the same entity with probability
+    `right` = (n - 1)/(l - 1). Its `weight` (n/l) π(l) (1/π(s) - 1), with π(s) the probability that any draw
+    selects an entity of s, stands for those that none selects. It is over `dispersion`, the variance of sums
+    over entities to that of single mates, at most 1. `noise` is that ratio for shares of pieces.
     """
 
     entity: IntArray
@@ -82,19 +82,20 @@ class AskedMates:
     @classmethod
     def of(cls, units: Units, drawn: Any, grid: SizeGrid, x: FloatArray) -> AskedMates:
         """Ask the mates of a sample; `drawn` gives π of sizes, and `x` are the bins of predicted clusters."""
-        some = units.m > 1
-        n, s, m, entity = units.n[some], units.N[some], units.m[some], units.unit[some]
-        y, w = (n - 1) / (m - 1), n / m * drawn(m) / drawn(s)
-        q = _fit_curve(x, grid.bin(m), w, y)
+        left = units.m - np.bincount(units.cluster, units.n)[units.cluster] + units.n
+        some = left > 1
+        n, s, l, entity = units.n[some], units.N[some], left[some], units.unit[some]
+        y, w = (n - 1) / (l - 1), n / l * drawn(l) * (1 / drawn(s) - 1)
+        q = _fit_curve(x, grid.bin(l), w, y)
         single = w @ (q * (1 - q)) + PSEUDO
         squares = w @ (y - q) ** 2, (np.bincount(entity, w * (y - q)) ** 2).sum()
         noise, dispersion = (min((float(square) + PSEUDO) / single, 1.0) for square in squares)
-        return cls(entity, m, y, w / dispersion, dispersion, noise)
+        return cls(entity, l, y, w / dispersion, dispersion, noise)
 
 
 def _fit_curve(x: FloatArray, bins: IntArray, w: FloatArray, y: FloatArray) -> FloatArray:
     """Return the chances of right mates by a ridge logistic regression on sizes of clusters, (p,)."""
-    centre = np.average(x[bins], weights=w) if len(w) else 0.0
+    centre = np.average(x[bins], weights=w) if w.any() else 0.0
     X = np.column_stack([np.ones(len(x)), x - centre, basis(x)])[bins]
     start = np.array([2.0, *np.zeros(1 + RANK)])
     b, precision = start, ROUGH**-2

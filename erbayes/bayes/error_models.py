@@ -186,17 +186,18 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 class Mates:
     """Part for precision: whether another record of a record's predicted cluster is of the same entity.
 
-    In a predicted cluster of m records it is right with a probability that depends on m, a line in log2 m
-    plus a smooth function:
+    Of m records without a label in a predicted cluster it is right with a probability that depends on m, a
+    line in log2 m plus a smooth function:
 
         logit q(m) = a + b log2 m + g(log2 m)
 
-    A piece of n records is asked for one mate of a record, which is right with probability (n - 1)/(m - 1).
-    Its weight is that at which all records in clusters of m count alike (see `data.AskedMates`). Then
+    A sampled piece of n records is asked for one mate of a record, as if no draw had found its entity, which
+    is right with probability (n - 1)/(m - 1) (see `data.AskedMates`). Then
 
-        pairwise precision = Σ_m L_m q(m) / Σ_m L_m
+        pairwise precision = (K + Σ_m U_m q(m)) / L
 
-    with the known number L_m of links in clusters of m, poststratified, and B-cubed precision likewise.
+    with K links that labels show to be right, the known number U_m of links between m records without a
+    label, poststratified, and L of all; B-cubed precision likewise.
 
     Parameters
     ----------

@@ -326,7 +326,7 @@ def find_heap(known: KnownTotals) -> Heap | None:
     >>> count = np.where(size <= 50, np.floor(150 / size), 0.0)
     >>> count[49] = 120
     >>> find_heap(KnownTotals(size, count))
-    Heap(size=50, clusters=120, around=1.5, excess=95.4)
+    Heap(size=50, clusters=120, around=1.5, excess=113.4)
     """
     order = np.argsort(known.size)
     size, count = known.size[order].astype(np.int64), known.count[order]
