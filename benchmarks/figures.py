@@ -19,7 +19,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     ("advised",),
     ("assisted",),
     ("averages", "heavy-tails", "model-differences", "size-model"),
-    ("averages", "heavy-tails", "model-differences", "size-model"),
+    ("advised", "averages", "heavy-tails", "model-differences", "size-model"),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 
