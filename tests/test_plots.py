@@ -479,8 +479,9 @@ def test_mates(ax, fit):
     assert_array_equal(median.get_xdata(), size)
     assert_allclose(median.get_ydata(), 101 / 201 / size)
     asked, right = np.zeros((2, len(grid.size)))
-    for n, records in zip(units.n, units.m, strict=True):
-        if records > 1:  # all entities have the same chance
+    labelled = np.bincount(units.cluster, units.n)
+    for n, m_, cluster in zip(units.n, units.m, units.cluster, strict=True):
+        if (records := m_ - labelled[cluster] + n) > 1:  # all entities have the same chance
             (at,) = grid.bin(np.array([records]))
             asked[at] += n / records
             right[at] += n / records * (n - 1) / (records - 1)

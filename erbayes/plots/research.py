@@ -77,8 +77,8 @@ def draw_retention(fit: Any, *, ax: Axes | None = None) -> Axes:
 def draw_mates(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how often a mate in a predicted cluster is of the same entity: by a `bayes.Fit`, and sampled.
 
-    Circles are the shares of right mates of the sampled records, in bins of sizes of predicted clusters. At
-    sizes without a circle the band follows from the smoothness that the prior expects.
+    Circles are the shares of right mates of the sampled records, by the number of them and of the others in
+    their cluster that have no label. Without a circle the band follows from the prior's smoothness.
     """
     need_object(fit, "evidence", OF_FITS)
     data, drawn = fit.evidence.data, fit.by_size["mates_right"][..., 1:]
@@ -87,7 +87,7 @@ def draw_mates(fit: Any, *, ax: Axes | None = None) -> Axes:
     shown = asked > 0
     circles: dict[str, Any] = {"color": "black", "fillstyle": "none", "markersize": 5}
     ax.plot(size[shown], data["right"][1:][shown] / asked[shown], "o", label="sampled records", **circles)
-    ax.set(xlabel="records of the predicted cluster", ylabel="share of mates that are right")
+    ax.set(xlabel="records of the predicted cluster without a label", ylabel="share of mates that are right")
     draw_legend(ax, 3)
     return ax
 
