@@ -218,11 +218,12 @@ def test_priors_of_the_example_and_its_sample():
     """The calls of the guide, and what it says of them: recall is about ArviZ's limit, by retention alone."""
     case = datasets.people()
     sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-    fit = bayes.fast(sample, draws=10_000, rng=2)
+    fits = [bayes.fast(sample, draws=10_000, rng=seed) for seed in (1, 2, 3)]
     first = [f"metrics[{name}]" for name in (P.name, R.name, m.pairwise_f1.name)]
-    told = az.psense_summary(fit.tree, var_names=["metrics"])
-    assert told.diagnosis[[first[0], first[2]]].tolist() == ["✓", "✓"]
-    assert told.prior[first].idxmax() == first[1] and told.prior[first[1]] < 0.095
+    told = [az.psense_summary(fit.tree, var_names=["metrics"]) for fit in fits]
+    assert all(one.diagnosis[[first[0], first[2]]].tolist() == ["✓", "✓"] for one in told)
+    prior, fit = sum(one.prior[first] for one in told) / 3, fits[1]  # seeds move it by .03
+    assert prior.idxmax() == first[1] and prior[first[1]] < 0.07
     of_recall = {
         part: az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part]).prior[first[1]]
         for part in PARTS
