@@ -401,7 +401,8 @@ class TestGuards:
         assert found.effective[0] == pytest.approx(k) and (found.fit.reasons[0] == "") == (k == 12)
 
     def test_a_statistic_that_no_draw_changes_is_refused(self):
-        found = judged(["share(size>=1)", "count(size>=99)"])
+        given = {"attributes": TABLE, "features": {"one": ("amount", lambda x: 1.0)}}
+        found = judged(["share(size>=1)", "count(size>=99)", "top(5, one)"], **given)
         assert all("do not differ" in why for why in found.fit.reasons)
 
     def test_an_empty_domain_is_refused(self):

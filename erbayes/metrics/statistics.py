@@ -254,7 +254,8 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
     """Return the share of the total of a feature that the highest entities have.
 
     With q the value of the last of them and k their number, it is (Σ w (x - q)⁺ + q k)/T for T = Σ w x. Since
-    this is least at q, its influence is that of a fixed q: ((x - q)⁺ - S x)/T, plus q p/T for the share p.
+    this is least at q, its influence is that of a fixed q: ((x - q)⁺ - S x)/T, plus q p/T for the share p. If
+    k entities have the highest value q, it is 0, as no draw says how far rarer ones would move a maximum.
 
     Parameters
     ----------
@@ -288,12 +289,11 @@ def _compute_top(x: FloatArray, w: FloatArray, how_many: float) -> tuple[Any, Fl
     p = how_many if how_many < 1 else float(how_many >= K)  # more than there are is all of them
     k = p * K if p else how_many
     order = np.argsort(-x, kind="stable")
-    # the sum of weights may be k up to rounding
-    last = np.searchsorted(np.cumsum(w[order]), k * (1 - 1e-12))
+    last = np.searchsorted(np.cumsum(w[order]), k * (1 - 1e-12))  # weights may add to k up to rounding
     q = x[order][min(int(last), len(x) - 1)]
     beyond = np.maximum(x - q, 0)
     S = (w @ beyond + q * k) / T
-    return S, (beyond + q * p - S * x) / T
+    return S, (beyond + q * p - S * x) / T * (p > 0 or beyond.any())
 
 
 def _take_positive(feature: str, rows: pd.DataFrame) -> FloatArray:
