@@ -489,6 +489,10 @@ def test_mates(ax, fit):
     assert_allclose(sampled.get_xdata(), grid.size[shown])
     assert_allclose(sampled.get_ydata(), right[shown] / asked[shown])
     assert ax.get_ylabel() == "share of mates that are right"
+    FigureCanvasAgg(ax.figure).draw()
+    written = {t.get_text(): t.get_window_extent() for t in ax.get_xticklabels(which="both")}
+    at = [written[text] for text in sorted(filter(None, written), key=int)]
+    assert len(at) > 2 and all(one.x1 < other.x0 for one, other in pairwise(at)), "they do not meet"
 
 
 # Contours over labelling errors

@@ -41,13 +41,11 @@ def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     shown_predicted = np.where(predicted > 0, predicted, np.nan)  # a log axis has no 0
     ax.step(grid.size, shown_predicted, "--", where="mid", color="0.45", label="predicted clusters")
     circles: dict[str, Any] = {"color": "black", "fillstyle": "none", "markersize": 5}
-    shown = drawn > 0
-    ax.plot(grid.size[shown], drawn[shown], "o", label="sample, weighted by its design", **circles)
-    ax.set_yscale("log")
+    ax.plot(grid.size[drawn > 0], drawn[drawn > 0], "o", label="sample, weighted by its design", **circles)
+    ax.set(yscale="log", ylabel="entities of each size")
     # the posterior reaches down to sizes so rare that they would squeeze all others
     least = min(v[v > 0].min() for v in (drawn, predicted))
     ax.set_ylim(least / 30, 10 * max(drawn.max(), predicted.max()))
-    ax.set_ylabel("entities of each size")
     draw_legend(ax, 2)
     return ax
 
@@ -107,12 +105,10 @@ def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
     sampled = _count_or_larger(tree["observed_data"]["size"].to_numpy(), grid)
     ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
-    ax.set_xscale("log")
+    _spread_sizes(ax, grid)
     ax.set_yscale("symlog", linthresh=1)
-    ax.set_ylim(bottom=0)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
-    ax.set(xlabel="records of the entity", ylabel="sampled entities of that size or more")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set(ylim=(0, None), ylabel="sampled entities of that size or more")
     draw_legend(ax, 3)
     return ax
 
@@ -127,10 +123,16 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
     low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975], axis=(0, 1))
     ax.fill_between(size, low, high, color="0.85", label="95 % of the posterior")
     ax.plot(size, middle, color="black", label="posterior median")
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("records of the entity")
+    _spread_sizes(ax, size)
     return ax
+
+
+def _spread_sizes(ax: Axes, size: FloatArray) -> None:
+    """Make the axis of sizes logarithmic, whose numbers do not meet: all within a power of 10, or 2 and 5."""
+    ax.set_xscale("log", subs=range(2, 10) if size[-1] <= 10 * size[0] else (2, 5))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("{x:g}" if size[-1] < 100 * size[0] else "")
+    ax.set_xlabel("records of the entity")
 
 
 def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
