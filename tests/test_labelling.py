@@ -295,8 +295,9 @@ def test_starts_are_those_given_or_drawn_uniformly():
             Decisions(labels, prediction, starts)
     elsewhere = mislabel({1: "x", 9: "x"}, {1: "a", 2: "a"}, Annotator(kept=0.999), rng=1)
     assert elsewhere.to_dict() == {1: "x", 2: "x", 9: "x"}
-    with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
-        mislabel({7: "x"}, {1: "a"}, Annotator())
+    for prediction in ({1: "a"}, {}):
+        with pytest.raises(eb.DataError, match="no labelled record is in the prediction: give all"):
+            mislabel({7: "x"}, prediction, Annotator())
 
 
 def test_labels_without_room_for_imputed_errors_are_no_error():

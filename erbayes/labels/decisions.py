@@ -40,7 +40,7 @@ class Members:
         # clusters are numbered as records come, so that their own order changes nothing
         self.codes = pd.factorize(pd.Series(prediction.codes, prediction.records).reindex(records))[0]
         self.order = np.argsort(self.codes, kind="stable")
-        self.first = np.searchsorted(self.codes[self.order], np.arange(self.codes.max() + 2))
+        self.first = np.searchsorted(self.codes[self.order], np.arange(self.codes.max(initial=-1) + 2))
         self.sizes = np.diff(self.first)
 
     def list(self, cluster: int) -> IntArray:
@@ -71,7 +71,7 @@ class Decisions:
         position = self.records.get_indexer(labels.records)
         there = position >= 0
         if not there.any():
-            raise DataError("none of the labelled records is in the prediction")
+            raise DataError("no labelled record is in the prediction: give all records that annotators saw")
         unknown = pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity")
         self.elsewhere = unknown.sort_index()
         who = np.full(len(self.records), -1)

@@ -223,6 +223,8 @@ class RecordDraws(Brief):
         values = read_json(text, what)
         if values.get("version") != 1:
             raise errors.DataError(f"{what}: 'version' must be 1: read it with the erbayes of it")
+        if lost := sorted({"plan", "n", "seed", "records", "fingerprint", "sizes"} - values.keys()):
+            raise errors.DataError(f"{what} has no {errors.head(lost)}: restore its file, or draw anew")
         try:
             sizes = sorted((int(size), int(count)) for size, count in values["sizes"].items())
             size, count = np.array(sizes, dtype=float).T.copy()  # each is contiguous
@@ -299,8 +301,7 @@ def _refuse_lost_strata(table: pd.DataFrame, begun: pd.DataFrame, resolved: pd.D
 
 def _make_classes(table: pd.DataFrame, resolved: BoolArray, given: Any) -> list[Any]:
     """Return the class of each draw, (n,): within its stratum, the given one or that of its size."""
-    one = np.zeros(len(table), dtype=np.int64)
-    group = pd.factorize(table["stratum"])[0] if "stratum" in table else one
+    group = pd.factorize(table["stratum"])[0] if "stratum" in table else np.zeros(len(table), dtype=np.int64)
     classes = np.empty(len(table), dtype=object)
     for g in np.unique(group):
         here = group == g

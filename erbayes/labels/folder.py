@@ -190,8 +190,7 @@ def read_folder(path: str | Path) -> Folder:
         values = pd.Series(shown.pop("value").to_numpy(), pd.Index(shown["record"]))
         values = values[~values.index.duplicated()]
         values = pd.to_numeric(values) if as_numbers else values
-    for name in FILLED:
-        shown[name] = ""
+    shown[[*FILLED]] = ""
     fields = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
     stated = {name: value for name, value in about.items() if name not in fields}
     drawn = dataclasses.replace(drawn, values=values)
