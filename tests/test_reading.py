@@ -195,7 +195,7 @@ def test_links_of_recordlinkage_are_an_index_of_pairs():
     features = pd.DataFrame({"score": [0.9, 0.2]}, index=pairs.set_names(["rec_1", "rec_2"]))
     assert Clustering.from_pairs(pairs).sizes.tolist() == [3]
     assert Clustering.from_pairs(features, threshold=0.5).sizes.tolist() == [2, 1]
-    with pytest.raises(DataError, match="'rec_1' is a level of the index and a column"):
+    with pytest.raises(DataError, match="has 'rec_1', 'rec_2', and 'rec_1' is a column too: rename that"):
         Clustering.from_pairs(features.assign(rec_1=1), threshold=0.5)
 
 

@@ -66,8 +66,7 @@ def read_ends(
         rules.ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other)
     )
     rules.same_kind(left, right, f"column {other.name!r}", f"ids in column {one.name!r} of the {what}")
-    codes, found = pd.factorize(left.append(right))
-    distinct = pd.Index(found)
+    codes, distinct = pd.factorize(left.append(right))
     for refuse in () if any_id else (rules.refuse_no_records, rules.refuse_lost_digits, rules.refuse_blanks):
         refuse(distinct, f"column {one.name!r} or {other.name!r} of the {what}")
     return codes[: len(one)], codes[len(one) :], distinct

@@ -339,16 +339,17 @@ def explain_columns(e: ColumnFacts) -> DataError:
         said = f"{shown}: {head([links.ends[0].left, links.ends[0].right])} look like both records of a link"
         return DataError(said, remedies.COLUMNS, make_pairs_remedy(e.what))
     if e.named.links is True:
-        likely = sorted(columns, key=lambda c: -len(e.distinct(c)))[:5]  # as ids differ most
-        # ends are of the same records
+        # ids differ most, and both ends are of the same records
+        likely = sorted(columns, key=lambda c: -len(e.distinct(c)))[:5]
         both = max(combinations(likely, 2), key=lambda x: e.distinct(x[0]).isin(e.distinct(x[1])).sum())
         left, right = next(((p.left, p.right) for p in links.pairs), [c for c in columns if c in both])
         blank = int(e.table[[left, right]].isna().any(axis=1).sum())
         if blank and (links.pairs or e.distinct(left).isin(e.distinct(right)).any()):
             said = f"{blank:,} of {len(e.table):,} rows have no id in {left!r} or {right!r}: leave them out"
             return DataError(f"the table of the {e.what}: {said}")
-        rename = f"table.rename(columns={{{left!r}: 'left', {right!r}: 'right'}})"
-        way = Remedy("if these have", rename, remedies.SCORED.option)
+        ends = {left: "left", right: "right"}
+        ends |= {c: f"other {c}" for c in e.table if c in ends.values() and c not in ends}
+        way = Remedy("if these have", f"table.rename(columns={ends})", remedies.SCORED.option)
         return DataError(f"{shown}: it is not clear which have both records of a link", way)
     free = [c for c in columns if c not in (*e.clusters, *e.sources)]
     repeated = [c for c in free if not e.is_unique(c)] if e.clusters else []

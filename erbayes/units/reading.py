@@ -294,7 +294,7 @@ def to_links_table(links: Any, said: str) -> pd.DataFrame:
         names = list(table.index.names)
         names = ["left", "right"] if None in names or names[0] == names[1] else names
         if twice := [name for name in names if name in table.columns]:
-            raise DataError(f"{head(twice)} is a level of the index and a column: rename one of them")
+            raise DataError(f"the index has {head(names)}, and {head(twice)} is a column too: rename that")
         return table.reset_index(names=names)
     return table
 
