@@ -18,6 +18,7 @@ from erbayes.metrics.estimates import Estimates
 pytestmark = pytest.mark.kernel
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
+MANY = eb.Sample.many(SAMPLE.units, SAMPLE.design, np.arange(12).reshape(3, 4) % 8)
 CHOSEN = (m.pairwise_precision, m.b3_recall, m.mean_cluster_size)
 NAMES = [x.name for x in CHOSEN]
 
@@ -123,6 +124,7 @@ def test_what_an_engine_lacks_is_listed():
 @pytest.mark.parametrize("results, level, message", [
     ({}, 0.95, "at least one result"),
     ({"Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
+    ({"Taylor": eb.engine.taylor(MANY, CHOSEN)}, 0.95, "of one sample, and not of 3: give that of each alone"),
 ])  # fmt: skip
 def test_refuses(results, level, message):
     raises(eb.DataError, message, engines.side_by_side, results, CHOSEN, level=level)

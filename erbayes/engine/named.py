@@ -304,8 +304,7 @@ class SideBySide(Pictured):
         return "\n".join([Pictured.__repr__(self), *self.describe_lacking()])
 
     def _repr_html_(self) -> str:
-        lacking = (f"<p>{escape(line)}</p>" for line in self.describe_lacking())
-        return "".join([Pictured._repr_html_(self), *lacking])
+        return Pictured._repr_html_(self) + "".join(f"<p>{escape(x)}</p>" for x in self.describe_lacking())
 
 
 def side_by_side(
@@ -364,8 +363,7 @@ def side_by_side(
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")
     names = [m.name for m in metrics]
-    rows: list[pd.DataFrame] = []
-    lacking: dict[tuple[str, str], str] = {}
+    rows, lacking = list[pd.DataFrame](), dict[tuple[str, str], str]()
     for method, result in results.items():
         parts, reasons = _split_result(result, metrics)
         lacking |= {(method, name): why for name, why in reasons.items()}
@@ -428,6 +426,8 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Estimate
 
 
 def _list_rows(part: Estimates, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
+    if part.mean.ndim > 1:
+        raise DataError(f"rows are of one sample, and not of {len(part.mean):,}: give that of each alone")
     chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
     if part.values is not None and len(part.values) > 1:
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
