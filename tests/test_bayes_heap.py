@@ -196,10 +196,10 @@ def test_what_depends_on_no_true_size_is_as_before_and_the_rest_has_both_reading
 
 
 def test_the_fit_says_which_reading_its_draws_have(fitted):
-    (said,) = fitted[None].alarms
+    (said,) = fitted[None].remarks
     assert said.grade is Grade.CAUTION and said.remedies == (remedies.LOOK, remedies.RECORDS)
     assert "In 75 % of the posterior" in said
-    (said,) = fitted[5].alarms
+    (said,) = fitted[5].remarks
     assert said.grade is Grade.NOTE and "Entities of 5 of the 5 that were looked at" in said
     assert not any("cuts" in alarm for alarm in fitted[0].alarms)
     assert "In 75 % of the posterior draws of recall" in fitted[None].explain()

@@ -95,11 +95,13 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     truth = cut().value(R)
     (lower, upper), *_ = clusters.apply(R).interval()
     assert not lower <= truth <= upper, "the sample shows no giant"
-    (alarm,) = clusters.alarms
+    (alarm,) = clusters.remarks
+    assert clusters.alarms == [*eb.alarms(clusters.sample, printed=clusters.table()), alarm]
+    assert any("larger than any that the sample touches" in said for said in clusters.alarms)
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
     assert alarm.remedies == (remedies.MORE, remedies.RECORDS) and alarm.grade is Grade.CAUTION
     assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
-    assert records.alarms == []
+    assert records.remarks == []
     (lower, upper), *_ = records.apply(R).interval()
     assert lower <= truth <= upper
 

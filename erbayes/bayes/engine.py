@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -146,16 +146,12 @@ class Modelled:
                 answer = self.answer(fit, metrics)
                 answers.append(replace(answer, values=answer.flat[None, by_links[shuffled]]))
                 if pairwise_recall in metrics and not many:
-                    remarks += [alarm.about(f"prediction {place}: ") for alarm in fit.alarms]
-        flat = np.hstack([answer.flat for answer in answers])
-        joint = stack_components(*answers, cov=np.cov(flat, rowvar=False).reshape(2 * flat.shape[1:]))
-        joint = replace(joint, remarks=tuple(remarks), fitted=None)
-        if self.weight == 1:
-            return joint
-        try:
-            return replace(joint, other=ClosedForm().paired(samples, metrics))
-        except NotIdentified:  # without a closed form, differences are those of the model alone
-            return replace(joint, other=None)
+                    remarks += [alarm.about(f"prediction {place}: ") for alarm in fit.remarks]
+        flat, closed = np.hstack([answer.flat for answer in answers]), None
+        with suppress(NotIdentified):  # without a closed form, differences are those of the model alone
+            closed = ClosedForm().paired(samples, metrics) if self.weight < 1 else None
+        cov = np.cov(flat, rowvar=False).reshape(2 * flat.shape[1:])
+        return stack_components(*answers, cov=cov, other=closed, remarks=tuple(remarks), fitted=None)
 
 
 def prior(

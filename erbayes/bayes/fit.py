@@ -17,7 +17,7 @@ from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import PACKAGE, DataError, Grade, NotIdentified, Sentence, warn_of
 from ..design.sample import Sample
 from ..engine.closed_form import ClosedForm
-from ..engine.diagnostics import MIXED, out_of_balance, reach_large, show_heap
+from ..engine.diagnostics import MIXED, alarms, out_of_balance, reach_large, show_heap
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import (
     DEFAULT_METRICS,
@@ -170,7 +170,7 @@ class Fit(FittedTree):
             other=closed,
             weight=shares,
             origin=tuple(np.where(capped, MIXED, "").tolist()),
-            remarks=tuple(self.alarms) if shares[[m == pairwise_recall for m in metrics]].any() else (),
+            remarks=tuple(self.remarks) if shares[[m == pairwise_recall for m in metrics]].any() else (),
             notes=describe_weights(names, shares),
             fitted=self,
         )
@@ -191,13 +191,17 @@ class Fit(FittedTree):
             closed = stack_components(found, closed).part(place)
         return closed, np.array([m not in known for m in metrics])
 
-    @cached_property
+    @property
     def alarms(self) -> list[Sentence]:
-        """The alarm of recall, with grade and remedy, if there is one.
+        """The alarms of the sample (see `erbayes.alarms`) next to the intervals of `table`, and `remarks`."""
+        return [*alarms(self.sample, printed=self.estimate(DEFAULT_METRICS).table()), *self.remarks]
 
-        It is raised if more than a quarter of the true links are expected in entities larger than any sampled
-        one, and the interval of recall is shorter than half of that share. A heap in the predicted sizes has
-        one in its place, if a cap is likely.
+    @cached_property
+    def remarks(self) -> list[Sentence]:
+        """The alarm of recall, if there is one, or that of a heap in the predicted sizes if a cap is likely.
+
+        That of recall is raised if more than a quarter of the true links are expected in entities larger than
+        any sampled one, and its interval is shorter than half of that share.
         """
         if self.capped is not None and self.capped.chance > 0:
             if self.capped.chance > 1 - SETTLED:
@@ -237,9 +241,9 @@ class Fit(FittedTree):
 
     def explain(self, level: float = 0.95) -> str:
         """Explain what pairwise precision and recall depend on: sample, prediction and priors."""
-        paragraphs = [_explain_sample(self), _explain_prediction(self)]
-        paragraphs += [] if self.capped is None else [f"{self.capped}."]
-        return "\n\n".join([*paragraphs, *_explain_metrics(self, level)])
+        capped = [] if self.capped is None else [f"{self.capped}."]
+        of_data = _explain_sample(self), _explain_prediction(self)
+        return "\n\n".join([*of_data, *capped, *_explain_metrics(self, level)])
 
 
 class NotConverged(UserWarning):

@@ -178,5 +178,5 @@ class Resampled:
         # the same multipliers
         seed = draw_seed(rng)
         boots = [self(sample, metrics, seed) for sample in samples]
-        joint = stack_components(*boots, cov=np.cov(np.hstack([boot.flat for boot in boots]), rowvar=False))
-        return replace(joint, other=ClosedForm().paired(samples, metrics))
+        cov = np.cov(np.hstack([boot.flat for boot in boots]), rowvar=False)
+        return stack_components(*boots, cov=cov, other=ClosedForm().paired(samples, metrics))

@@ -101,7 +101,7 @@ def map_components[Result: DataclassInstance](
 def stack_components[Result: DataclassInstance](*results: Result, **fixed: Any) -> Result:
     """Return the components of several results as one, in this order: see `map_components`.
 
-    Results are independent, unless their covariance is one of the `fixed` fields.
+    Results, and their `other` ones, are independent, unless `cov` and `other` are among the `fixed` fields.
     """
 
     def join(axes: tuple[int, ...], *of_each: Any) -> Any:
