@@ -189,10 +189,7 @@ def test_a_question_about_a_column_of_words_ends_if_its_remedy_is_followed():
     said = "the table of the pairs: 1 of 2 rows have no id in 'left' or 'right'"
     raises(eb.DataError, said, Clustering.from_pairs, named.assign(left=["a", None]))
     chain = pd.DataFrame({"first": list("aabc"), "second": list("bbca"), "note": ["n1", "n2", "n3", "n4"]})
-    for notes in (
-        chain["note"],
-        chain["note"].where(chain["second"] == "b"),
-    ):  # of which no row need have one
+    for notes in (chain["note"], chain["note"].where(chain["second"] == "b")):  # no row need have one
         ends = "{'first': 'left', 'second': 'right'}"
         raises(eb.DataError, re.escape(ends), Clustering.from_pairs, chain.assign(note=notes))
 

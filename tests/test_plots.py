@@ -337,13 +337,11 @@ class Widest:
 
 
 def test_side_by_side(ax):
-    from erbayes.engine import side_by_side
-
     values = np.random.default_rng(1).beta(8, 2, (1, 400, 1))
     draws = eb.metrics.Estimates.of_draws(("b3-recall",), values, ((0, 1),))
     results = {"naive": eb.engine.naive(SAMPLE.units, CHOSEN), "Taylor": eb.engine.taylor(SAMPLE, CHOSEN)}
     kinds = (eb.intervals.EqualTailed(), Widest())
-    found = side_by_side(results | {"draws": draws}, CHOSEN, level=0.8, kinds=kinds)
+    found = eb.side_by_side(results | {"draws": draws}, CHOSEN, level=0.8, kinds=kinds)
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.draw_side_by_side(found, shown, ax=ax) is ax
     first = ["b3-recall", "naive", "Taylor", "draws, equal-tailed", "draws, widest"]
@@ -391,20 +389,16 @@ def band(ax):
 
 
 def test_side_by_side_has_counts_apart(ax):
-    from erbayes.engine import side_by_side
-
     metrics = [m.splits, *CHOSEN]
     results = {"naive": eb.engine.naive(SAMPLE.units, metrics), "Taylor": eb.engine.taylor(SAMPLE, metrics)}
-    plots.draw_side_by_side(side_by_side(results, metrics), ax=ax)
+    plots.draw_side_by_side(eb.side_by_side(results, metrics), ax=ax)
     heads = [["pairwise-precision", "pairwise-recall", "b3-recall"], ["splits"]]
     wanted = [[text for name in part for text in (name, "naive", "Taylor")] for part in heads]
     assert [rows(panel) for panel in ax.figure.axes] == wanted
 
 
 def test_engines_on_shared_axes():
-    from erbayes.engine import side_by_side
-
-    found = side_by_side({"naive": eb.engine.naive(SAMPLE.units)}, [m.pairwise_recall])
+    found = eb.side_by_side({"naive": eb.engine.naive(SAMPLE.units)}, [m.pairwise_recall])
     left, right = Figure().subplots(1, 2, sharey=True)
     for ax in (left, right):
         plots.draw_side_by_side(found, ax=ax)
