@@ -487,7 +487,7 @@ WITHOUT = {
     "pairs._warn_few": ADVICE,
     "planning._list_heap_alarms": ADVICE,
     "returned._measure_clusters": "tests/test_folder.py",
-    "fit.alarms": ADVICE,
+    "fit.remarks": ADVICE,
 }
 """Places whose remedies are not followed here, with the reason."""
 
