@@ -17,6 +17,7 @@ from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.changes import find_responding, set_odds
+from ..design.draws import list_distinct
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import ENTITIES, EXACT, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import (
@@ -29,7 +30,7 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.estimates import Cases, Estimates
-from ..metrics.unseen import Moves, round_outward, stack_components
+from ..metrics.unseen import Moves, round_outward, stack_components, sum_rows
 from ..units.units import Units, need_units
 from .fitted import Fitted, fit_sample
 
@@ -66,6 +67,8 @@ HALF = 0.5
 class ClosedForm:
     """The closed form, in which the known number of predicted clusters improves `COUNTED`."""
 
+    batched: ClassVar[bool] = True
+
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Estimates:
         return _estimate(sample, metrics)[0]
 
@@ -78,9 +81,7 @@ class ClosedForm:
 def _estimate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Estimates, FloatArray]:
     """Return metrics of a sample, and what each draw moves them by, (n, k)."""
     fitted = fit_sample(sample, metrics)
-    found = fitted.estimates
-    sound = [None if why else metric for metric, why in zip(metrics, found.reasons, strict=True)]
-    return improve_counts(sample, found, fitted.effects, sound)
+    return improve_counts(sample, fitted.estimates, fitted.effects, metrics)
 
 
 def improve_counts(
@@ -94,43 +95,42 @@ def improve_counts(
     at = [j for j, metric in enumerate(metrics) if metric in COUNTED]
     if not at or not units.by_entity or units.population is None or variance.census:
         return found, moved
-    need_sample(sample)
     better, moved_by = _count_entities(sample, [metrics[j] for j in at])
     moved, k = moved.copy(), len(found.names)
-    moved[:, at] = moved_by
+    moved[..., at] = moved_by
     # those of one fit are there already, without the rounding of another order
     is_counted = np.isin(np.arange(k), at)
     cov = np.where(np.logical_or.outer(is_counted, is_counted), variance.covariance(moved), found.cov)
-    cov[np.ix_(at, at)] = better.cov
+    cov[..., *np.ix_(at, at)] = better.cov
     take = np.arange(k)
     take[at] = k + np.arange(len(at))
-    both = stack_components(found, better).part(take.tolist())
+    both = stack_components(found, better, cov=None).part(take.tolist())
     return replace(both, names=found.names, cov=cov), moved
 
 
 def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Estimates, FloatArray]:
-    """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (n, k).
+    """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (..., n, k).
 
     K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the
     share a_s of a draw in the records, and its entities v_s and predicted clusters x_s per record.
     """
     units, draws = sample.units, sample.expansion
-    columns = (units.column(c)[draws.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
+    columns = (units.column(c)[draws.unit][..., None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
     (size, counted, clusters), N = columns, units.total(RECORDS)
-    a = draws.weight[:, None] * size / (draws.weight @ size)
+    a = draws.weight[..., None] * size / sum_rows(size, draws.weight)[..., None, :]
     d = N * a * (counted - clusters) / size
-    drawn = np.unique(draws.unit)
-    least = units.column(ENTITIES)[drawn].sum()  # those drawn, and at most each record of the others
-    ends = np.array([least, N - units.size[drawn].sum() + least])
-    K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
-    moved = draws.residuals(d - a * d.sum(axis=0))
+    drawn, there = list_distinct(draws.unit)
+    least, in_drawn = ((units.column(c)[drawn] * there).sum(axis=-1) for c in (ENTITIES, RECORDS))
+    ends = np.stack([least, N - in_drawn + least], axis=-1)[..., None, :]  # others have a record at least
+    K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=-2), ends[..., 0], ends[..., 1])
+    moved = draws.residuals(d - a * d.sum(axis=-2, keepdims=True))
     counting = fit_sample(sample, entities)
     plain, cov = counting.estimates, draws.covariance(moved)
     moves = Moves.of(
         d,
         a,
         lambda both: draws.covariance(draws.residuals(both)),
-        variance=cov[0],
+        variance=cov[..., 0],
         reach=np.full((1, 2), HALF * N),
         effective=plain.unseen.effective,
         fpc=counting.unseen_shares,
@@ -138,17 +138,16 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[E
     )
     number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))
     is_size = np.array([metric == mean_cluster_size for metric in metrics])
-    slope, certain = np.where(is_size, -N / K**2, 1.0), np.where(is_size[:, None], N / ends[::-1], ends)
-    settled = np.broadcast_to(round_outward(certain), (len(metrics), 2))
+    slope, certain = np.where(is_size, -N / K**2, 1.0), np.where(is_size[:, None], N / ends[..., ::-1], ends)
     fit = replace(
         number,
         mean=np.where(is_size, N / K, K),
-        cov=np.outer(slope, slope) * cov,
+        cov=slope[..., None] * slope[..., None, :] * cov,
         support=tuple(COUNTED[size].support for size in is_size.astype(int)),
-        unseen=replace(number.unseen, certain=settled),
-        moves=replace(number.moves, over=np.where(is_size, N, np.nan)),
+        unseen=replace(number.unseen, certain=round_outward(certain)),
+        moves=replace(number.moves, over=np.where(is_size, N, np.full_like(slope, np.nan))),
     )
-    return fit, moved * slope
+    return fit, moved * slope[..., None, :]
 
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"

@@ -148,7 +148,7 @@ class Estimates(Pictured):
         object.__setattr__(self, "unseen", self.unseen.for_metrics(distances))
         object.__setattr__(self, "undefined", self.undefined or ("",) * k)
         object.__setattr__(self, "origin", self.origin or ("",) * k)
-        object.__setattr__(self, "moves", self.moves or Moves.none(k))
+        object.__setattr__(self, "moves", self.moves or Moves.none(*self.mean.shape))
 
     @classmethod
     def of_draws(

@@ -279,7 +279,7 @@ class BetaGamma(Distribution):
             return widened
         moved = unseen.widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
         low, high = np.minimum(bounds[..., 0], moved[..., 0]), np.maximum(bounds[..., 1], moved[..., 1])
-        moved = np.where(fit.moves.at_most[:, None] > 0, np.stack([low, high], axis=-1), moved)
+        moved = np.where(fit.moves.at_most[..., None] > 0, np.stack([low, high], axis=-1), moved)
         return np.where(there[:, None], moved, widened)
 
     def spread_unseen(self, fit: Estimates) -> FloatArray:

@@ -247,8 +247,8 @@ STILL = 1e-14
 
 
 def count_moving(d: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return how many of draws move a sum, (Σ|d|)²/Σd² (Kish), and how far they do, Σd²/Σ|d|, (k,) each."""
-    first, second = np.abs(d).sum(axis=0), (d**2).sum(axis=0)
+    """Return how many draws move a sum, (Σ|d|)²/Σd² (Kish), and how far they do, Σd²/Σ|d|, (..., k) each."""
+    first, second = np.abs(d).sum(axis=-2), (d**2).sum(axis=-2)
     moves = second > 0
     number = np.divide(first**2, second, out=np.zeros_like(first), where=moves)
     return number, np.divide(second, first, out=np.zeros_like(first), where=moves)
@@ -256,13 +256,13 @@ def count_moving(d: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Moves:
-    """Gains and losses of draws, of which components x are the gains G less the losses Λ, (k,).
+    """Gains and losses of draws, of which components x are the gains G less the losses Λ, (..., k).
 
-    `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
-    how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
-    x; `parts` (k, 2, 3): how far the unreached share can move x down and up; `at_most` (k,): 1 where that
-    share is only a bound, so that less may be out of reach, else 0. A component that is no such sum is NaN
-    throughout. One that is a known total T over a sum, as a mean size, has T in `over` (k,), others NaN.
+    After leading axes: `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the
+    design; `step` (k, 2): how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom;
+    `moving` (k,): draws that move x; `parts` (k, 2, 3): how far the unreached share can move x down and up;
+    `at_most` (k,): 1 where that share is only a bound, so that less may be out of reach, else 0. A component
+    that is no such sum is NaN throughout. One that is a known total T over a sum has T in `over` (k,).
     """
 
     sums: FloatArray = by_component(-2)
@@ -276,15 +276,15 @@ class Moves:
     over: FloatArray = by_component(-1)
 
     @classmethod
-    def none(cls, k: int) -> Moves:
-        """Return moves of k components that are no gains and losses."""
-        axes = {f.name: f.metadata["components"][0] for f in fields(cls)}
-        return cls(**{name: np.full((k, 2, 3)[:-axis], np.nan) for name, axis in axes.items()})
+    def none(cls, *shape: int) -> Moves:
+        """Return moves of components of a shape, (..., k), that are no gains and losses."""
+        further = {f.name: (2, 3)[: -1 - f.metadata["components"][0]] for f in fields(cls)}
+        return cls(**{name: np.full((*shape, *axes), np.nan) for name, axes in further.items()})
 
     @property
     def there(self) -> BoolArray:
         """Return which components are gains and losses, (k,)."""
-        return ~np.isnan(self.moving)
+        return np.asarray(~np.isnan(self.moving).all(axis=tuple(range(self.moving.ndim - 1))))
 
     @classmethod
     def of(
@@ -299,36 +299,36 @@ class Moves:
         fpc: FloatArray,
         df: FloatArray,
     ) -> Moves:
-        """Return gains and losses of draws that move sums by d, (n, k), with nothing unreached.
+        """Return gains and losses of draws that move sums by d, (..., n, k), with nothing unreached.
 
-        `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
-        contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the
-        engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws were
-        unseen ones of average size; `effective`, `fpc` (k,): n_eff/θ, and θ.
+        `a` (..., n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
+        contributions (..., n, 2) to theirs under the design, (..., 2, 2); `variance` (..., k): that of x by
+        the engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws
+        were unseen ones of average size; `effective`, `fpc` (..., k): n_eff/θ, and θ.
         """
         d = np.where(np.abs(d) < STILL * np.maximum(reach.max(axis=-1), 1.0), 0.0, d)
-        gains, losses = np.maximum(d, 0.0), np.maximum(-d, 0.0)
-        sums = np.stack([gains.sum(axis=0), losses.sum(axis=0)], axis=-1)
-        about = np.stack([gains - a * sums[:, 0], losses - a * sums[:, 1]], axis=-1)
-        V = np.array([covariance(both) for both in np.moveaxis(about, 1, 0)])
-        own = V[:, 0, 0] + V[:, 1, 1] - 2 * V[:, 0, 1]
-        V *= np.divide(variance, own, out=np.ones_like(own), where=(own > 0) & (variance > 0))[:, None, None]
+        both = np.maximum(d[..., None] * [1.0, -1.0], 0.0)  # gains and losses, (..., n, k, 2)
+        sums = both.sum(axis=-3)
+        about = both - a[..., None] * sums[..., None, :, :]
+        V = np.stack([covariance(each) for each in np.moveaxis(about, -2, 0)], axis=-3)
+        own = V[..., 0, 0] + V[..., 1, 1] - 2 * V[..., 0, 1]
+        scale = np.divide(variance, own, out=np.ones_like(own), where=(own > 0) & (variance > 0))
         # imputed labels may differ where no draw does, in gains as much as in losses
-        still = ~(np.abs(d) > 0).any(axis=0) & (variance > 0)
-        V[still] = np.eye(2) * variance[still, None, None] / 2
+        still = ~(np.abs(d) > 0).any(axis=-2) & (variance > 0)
+        V = V * scale[..., None, None] + np.eye(2) * np.where(still, variance / 2, 0.0)[..., None, None]
         moving, typical = count_moving(d)
         # draws that moved x teach how far an unseen one may, which need not be on the same side
-        seen = (moving * typical * fpc)[:, None]
-        step = (seen + PRIOR * reach / effective[:, None]) / (moving + PRIOR)[:, None]
-        of_each = np.stack([count_moving(gains)[0], count_moving(losses)[0]], axis=-1)
+        seen = (moving * typical * fpc)[..., None]
+        step = (seen + PRIOR * reach / effective[..., None]) / (moving + PRIOR)[..., None]
+        of_each = count_moving(both.swapaxes(-3, -2))[0]
         return cls(
             sums=sums,
-            variance=np.stack([V[:, 0, 0], V[:, 1, 1]], axis=-1),
-            covariance=V[:, 0, 1],
+            variance=np.diagonal(V, axis1=-2, axis2=-1),
+            covariance=V[..., 0, 1],
             step=step,
-            df=np.minimum(df[:, None], of_each + FREE),
+            df=np.minimum(df[..., None], of_each + FREE),
             moving=moving,
-            parts=np.zeros((len(moving), 2, 3)),
+            parts=np.zeros((*moving.shape, 2, 3)),
             at_most=np.zeros_like(moving),
             over=np.full_like(moving, np.nan),
         )
