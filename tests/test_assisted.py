@@ -631,9 +631,7 @@ def test_the_prediction_itself_is_named():
     (noted,) = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed).alarms
     assert noted == said, "a note stands with the result, and does not warn"
     other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
-    assert eb.auxiliary.Assisted(second(renamed)).of_prediction(other) == [], (
-        "it was counted with another prediction"
-    )
+    assert eb.auxiliary.Assisted(second(renamed)).of_prediction(other) == [], "counted with another one"
 
 
 def test_few_draws_and_a_census_are_the_default():

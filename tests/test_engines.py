@@ -18,7 +18,8 @@ from erbayes.metrics.estimates import Estimates
 pytestmark = pytest.mark.kernel
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
-MANY = eb.Sample.many(SAMPLE.units, SAMPLE.design, np.arange(12).reshape(3, 4) % 8)
+DRAWN = np.array([[0, 1, 2, 3], [4, 4, 5, 6], [7, 7, 7, 7]])
+MANY = eb.Sample.many(SAMPLE.units, SAMPLE.design, DRAWN)
 CHOSEN = (m.pairwise_precision, m.b3_recall, m.mean_cluster_size)
 NAMES = [x.name for x in CHOSEN]
 
@@ -70,6 +71,13 @@ def test_each_engine_says_what_it_says_alone():
     assert bare[["sd", "lower", "upper"]].isna().all(axis=None) and (bare["kind"] == "none").all()
     assert found.table()[["ess_bulk", "r_hat"]].isna().all(axis=None), "none of these has chains"
     assert not found.lacking
+
+
+def test_labels_settle_how_many_entities_there_are_at_least_and_at_most():
+    """Those drawn, and at most one for each other record."""
+    for settled, drawn in zip(ClosedForm()(MANY, [m.entities]).unseen.certain, map(set, DRAWN), strict=True):
+        others = len(PRED) - SAMPLE.units.size[[*drawn]].sum()
+        np.testing.assert_allclose(settled[0], [len(drawn), len(drawn) + others], rtol=1e-12)
 
 
 def test_a_chosen_scale():

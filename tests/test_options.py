@@ -77,9 +77,7 @@ def test_no_two_commands_declare_the_same_option():
     declared = [one for command in COMMANDS for one in parameters(command).values()]
     times = Counter(one.name for one in declared if not is_dataclass(one.annotation))
     again = sorted(name for name, n in times.items() if n > 1)
-    assert not again, (
-        f"commands declare {', '.join(again)} several times: make it a field of a class of options"
-    )
+    assert not again, f"commands declare {again} several times: make it a field of a class of options"
 
 
 def test_required_options_come_first():

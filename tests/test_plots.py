@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -150,8 +151,6 @@ def test_legends_of_long_names_leave_room_for_axes():
 
 
 def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
-    from erbayes.engine import bootstrap
-
     labels, metrics = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])], [*CHOSEN, m.entities]
     found = eb.compare({"old": PRED, "new": TRUE}, labels, eb.UniformClusters(), metrics)
     plots.draw_forest(found, ax=ax)
@@ -163,7 +162,7 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
         for name, points in zip(("old", "new"), panel.lines, strict=True):
             assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
 
-    boot = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
+    boot = eb.engine.bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
     drawn = plots.draw_forest(boot, ax=Figure().subplots())
     assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
 
@@ -437,8 +436,6 @@ def test_size_distribution(ax, fit):
 
 @pytest.mark.slow
 def test_sampled_sizes_are_weighted_by_the_design(fit):
-    from dataclasses import replace
-
     seen = fit.evidence
     by_record = replace(fit, evidence=replace(seen, data=seen.data | {"selection": seen.grid.size}))
     one, other = (plots.draw_size_distribution(x, ax=Figure().subplots()).lines[2] for x in (by_record, fit))

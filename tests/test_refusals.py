@@ -560,9 +560,7 @@ def test_every_place_that_names_a_remedy_has_a_row_or_a_reason():
     executed = ROWS.keys() | {place.split(" ")[0] for place in DOORS}
     places, listed = {*find_places()}, executed | WITHOUT.keys()
     new, gone = sorted(places - listed), sorted(listed - places)
-    assert not new, (
-        f"{new}: add a call that is refused there to ROWS or DOORS, or why there is none to WITHOUT"
-    )
+    assert not new, f"{new}: add a call that is refused there to ROWS or DOORS, or to WITHOUT why not"
     assert not gone, f"{gone}: no remedy that a call can follow is named there"
     assert not executed & WITHOUT.keys()
 
