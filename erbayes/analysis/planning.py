@@ -24,11 +24,9 @@ freedom. Ends of the scale (`extremes`) are held fixed. For n_high the pilot als
 `BetaGamma`, since one that missed the heavy errors has both a small S² and a small C.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -201,7 +199,7 @@ class Outlook:
         high = self._add_pseudo_draws().smallest(half_width, level, t)
         return np.where(np.isnan(high), np.nan, self.smallest(half_width, level, -t)), high
 
-    def _add_pseudo_draws(self) -> Outlook:
+    def _add_pseudo_draws(self) -> Self:
         """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
         ends = self.extremes
         share = Unseen(effective=self.pilot_effective, reach=ends).weigh_pseudo_draws(DEFAULT.mass)

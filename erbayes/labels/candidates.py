@@ -7,8 +7,6 @@ Candidates of equal score are in a random order, which the seed of the draws fix
 those of low score and, among equals, those that chance names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ others with records of the entity that are not *missed*, and namesakes that are 
 each record is decided: true ones are *removed* by mistake (never the start), and foreign ones *kept*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

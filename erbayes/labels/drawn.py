@@ -1,12 +1,10 @@
 """Draws from a prediction: what was drawn, how, and the design to estimate by afterwards."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -144,7 +142,7 @@ class RecordDraws(Brief):
         records, clusters = seen["record"].tolist(), seen["cluster"].tolist()
         return Responding(design, resolved, made, begun, records, clusters)
 
-    def uniform(self) -> RecordDraws:
+    def uniform(self) -> Self:
         """Return the draws that are a sample of uniform records, of draws by predicted size.
 
         A draw of a record with chance p stays with probability min p / p, the minimum over all records. Those
@@ -217,7 +215,7 @@ class RecordDraws(Brief):
         return json.dumps(values, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Self:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
         values = read_json(text, what)

@@ -1,7 +1,5 @@
 """The folder of a draw: sheets and pages for annotators, and all that an estimate needs of the draw."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

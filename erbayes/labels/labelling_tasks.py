@@ -6,8 +6,6 @@ would change therefore start with an apostrophe, which is taken off when they ar
 are marked as text, so that they need no apostrophe.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence

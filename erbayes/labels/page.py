@@ -3,8 +3,6 @@
 The page needs no server and no network. Its policy lets only its own script run, and no request leave it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

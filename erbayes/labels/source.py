@@ -10,8 +10,6 @@ on this line. Independent uniform points are draws with replacement; points at e
 start are a systematic sample without replacement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,7 +63,7 @@ class Source(Protocol):
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the source has: record, cluster, size."""
 
-    def of_clusters(self) -> Source:
+    def of_clusters(self) -> "Source":
         """Return the source whose records are the predicted clusters, one row each with its id and size."""
 
 
@@ -127,7 +125,7 @@ class InMemory:
     values: Any = None
 
     @classmethod
-    def of(cls, prediction: Any, values: Any = None) -> InMemory:
+    def of(cls, prediction: Any, values: Any = None) -> "InMemory":
         """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
         clustering = Clustering.of(prediction, "prediction")
         if not len(clustering.records):
@@ -167,7 +165,7 @@ class InMemory:
         at = np.flatnonzero(are_listed(self.records, records))
         return self._take_rows(at)[["record", "cluster", "size"]]
 
-    def of_clusters(self) -> InMemory:
+    def of_clusters(self) -> "InMemory":
         codes = np.arange(len(self.clusters))
         return InMemory(self.clusters, codes, self.clusters, np.bincount(self.codes), self.known)
 

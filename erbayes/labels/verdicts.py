@@ -4,15 +4,13 @@ All files make one table of rows. Checks of entire columns separate the rows tha
 the answers of each file to each task, from which come those of each annotator, and one to each task.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -111,7 +109,7 @@ class ShownTasks:
     cluster: pd.Series | None
 
     @classmethod
-    def of(cls, folder: Folder) -> ShownTasks:
+    def of(cls, folder: Folder) -> Self:
         """Return the tasks of a folder."""
         tasks, cluster = folder.tasks, None
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
@@ -132,7 +130,7 @@ class TaskAnswers:
     states: pd.DataFrame
     marks: pd.DataFrame
 
-    def of(self, states: pd.DataFrame) -> TaskAnswers:
+    def of(self, states: pd.DataFrame) -> "TaskAnswers":
         """Return the answers of annotators to tasks that `states` has, with these states."""
         return TaskAnswers(states, self.marks[occurs(self.marks, states, BY)])
 

@@ -4,15 +4,13 @@ Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and, for draws, MD
 records near the start of a random order and the members of drawn clusters (see `erbayes.labels.source`).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import md5
-from typing import Any
+from typing import Any, Self
 from unicodedata import normalize
 
 import numpy as np
@@ -276,7 +274,7 @@ class InDatabase:
         tables = [database.fetched(f"{select} ({inside})", names) for inside in database.listed(list(ids))]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
-    def of_clusters(self) -> InDatabase:
+    def of_clusters(self) -> Self:
         rows = f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 

@@ -1,7 +1,5 @@
 """All kinds of sources, and how each is opened; files of Parquet, CSV and TSV."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
