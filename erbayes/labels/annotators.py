@@ -115,8 +115,7 @@ class Annotator:
 
     def __post_init__(self) -> None:
         for name in NONE:
-            rate = getattr(self, name)
-            if isinstance(rate, type) or not hasattr(rate, "ppf"):
+            if isinstance(rate := getattr(self, name), type) or not hasattr(rate, "ppf"):
                 number(rate, name, lambda x: 0 <= x < np.inf, "be 0 or more, or a prior such as Beta(3, 17)")
 
     def draw(self, number: int, rng: Seed = None) -> pd.DataFrame:
@@ -218,8 +217,7 @@ class AnnotatorPair:
         key = rows["mention"].to_numpy() * N + rows["at"].to_numpy()
         rows["record"] = prediction.records.take(rows.pop("at"))
         rows["home"] = rows["cluster"].to_numpy() == home[rows["mention"]]
-        table = rows.assign(first=np.isin(key, one), second=np.isin(key, other))
-        return cls(mentions, table, prediction)
+        return cls(mentions, rows.assign(first=np.isin(key, one), second=np.isin(key, other)), prediction)
 
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
@@ -244,19 +242,19 @@ class AnnotatorPair:
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
         N, same, metrics = (a + b) / 2, ((a == c) & (b == c)).astype(float), []
-        shares = {
+        for name, parts in {
             "identical-entities": (same, np.ones_like(N)),
             "identical-records": (same * N, N),
             "jaccard": (c / (a + b - c) * N, N),
             "links": (c * (c - 1), (a * (a - 1) + b * (b - 1)) / 2),
-        }
-        for name, parts in shares.items():
+        }.items():
             above, below = (
                 OfUnits(f"{name}, {where}", pd.Series(x, self.mentions))
                 for where, x in zip(("above", "below"), parts, strict=True)
             )
-            source = "see AnnotatorPair.agreement"
-            metrics.append(Metric(name, (above, below), truediv, ((below, 1.0),), UNIT, source))
+            metrics.append(
+                Metric(name, (above, below), truediv, ((below, 1.0),), UNIT, "see AnnotatorPair.agreement")
+            )
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
@@ -321,10 +319,14 @@ class AnnotatorPair:
         differing = t[t["first"] != t["second"]]
         who = differing["first"].map({True: " by the first only", False: " by the second only"})
         kind = differing["home"].map({True: "kept", False: "found"}) + who
-        by_kind = differing.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False)
-        groups = by_kind.agg(records=("record", "size"), examples=("record", list))
-        named = (", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"])
-        groups["examples"] = list(named)
+        groups = (
+            differing.assign(kind=kind)
+            .groupby(["mention", "cluster", "kind"], as_index=False)
+            .agg(records=("record", "size"), examples=("record", list))
+        )
+        groups["examples"] = [
+            ", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"]
+        ]
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]

@@ -62,8 +62,9 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     are = "drawn records are missing in the looser clustering"
     home = clustering.codes[locate(clustering.records, queries, are, of=len(queries))]
     near = np.isin(clustering.codes, home)
-    others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
-    table = pd.DataFrame({"record": queries, "home": home, "score": 1.0}).merge(others, on="home")
+    table = pd.DataFrame({"record": queries, "home": home, "score": 1.0}).merge(
+        pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]}), on="home"
+    )
     return _rank_candidates(drawn, table, "looser clustering")
 
 
@@ -91,8 +92,7 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
     """
     frame = to_frame(pairs)
     refuse_names([score], list(frame.columns), "the table of pairs")
-    ends = frame.drop(columns=score)
-    if ends.shape[1] != 2:
+    if (ends := frame.drop(columns=score)).shape[1] != 2:
         raise DataError(
             f"the pairs need two columns of records next to {score!r}; they have {head(ends.columns, 20)}"
         )
@@ -207,8 +207,12 @@ def _queries(drawn: RecordDraws) -> pd.Index:
 def _number_homes(drawn: RecordDraws, records: pd.Index) -> IntArray:
     """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
     members, queries = as_index(drawn.members["record"]), _queries(drawn)
-    remedy = ": draws that are read from files need the table of their members"
-    refuse_cases(queries[~queries.isin(members)], "drawn records have no members", remedy, of=len(queries))
+    refuse_cases(
+        queries[~queries.isin(members)],
+        "drawn records have no members",
+        ": draws that are read from files need the table of their members",
+        of=len(queries),
+    )
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     return np.asarray(codes[members.get_indexer(records)])
 
@@ -219,10 +223,13 @@ def _rank_candidates(
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
     home, other_home = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
     table = table[home != other_home]
-    order = _queries(drawn).get_indexer(as_index(table["record"]))
-    table = table.assign(why=why, order=order, falling=-table["score"])
     # among equal scores chance decides, because the order of a table may favour some records
-    table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
+    table = table.assign(
+        why=why,
+        order=_queries(drawn).get_indexer(as_index(table["record"])),
+        falling=-table["score"],
+        chance=np.random.default_rng([drawn.seed, CHANCE]).random(len(table)),
+    )
     return _take_best(table.sort_values(["order", "falling", "chance"]), limit)
 
 
@@ -242,8 +249,8 @@ class _Texts:
             codes, values = pd.factorize(column)
         except TypeError:  # lists cannot be hashed
             codes, values = pd.factorize(column.map(as_text))
-        process = rapidfuzz().utils.default_process
-        texts = [process(as_text(value) or "") or None for value in values]
+        self._fuzz = import_extra("rapidfuzz", "a search by text needs rapidfuzz", "search")
+        texts = [self._fuzz.utils.default_process(as_text(value) or "") or None for value in values]
         # codes of distinct texts, -1 for a missing one
         of_value, distinct = pd.factorize(np.array(texts, dtype=object))
         self._codes, self._texts = np.append(of_value, -1)[codes], list(distinct)
@@ -256,7 +263,7 @@ class _Texts:
         codes, place = np.unique(self._of_query[some], return_inverse=True)
         values = np.zeros((len(codes), len(self._texts) + 1))  # the code -1 of a missing value leads to a 0
         drawn = [self._texts[code] for code in codes if code >= 0]
-        scorer, alike = rapidfuzz().distance.Indel.normalized_similarity, rapidfuzz().process.cdist
+        scorer, alike = self._fuzz.distance.Indel.normalized_similarity, self._fuzz.process.cdist
         percents = alike(drawn, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1)
         # a missing value has the first code
         for k, percent in enumerate(percents, len(codes) - len(drawn)):
@@ -265,11 +272,6 @@ class _Texts:
             rarity = np.log(self._sampled / np.maximum(as_similar, 1))
             values[k, :-1] = ((np.arange(101) / 100) ** POWER * rarity)[percent]
         return np.asarray(values[place][:, self._codes])
-
-
-def rapidfuzz() -> Any:
-    """Return the module rapidfuzz, or raise DataError with the remedy."""
-    return import_extra("rapidfuzz", "a search by text needs rapidfuzz", "search")
 
 
 def _find_best(scores: FloatArray, chance: FloatArray, limit: int) -> tuple[IntArray, IntArray]:

@@ -63,15 +63,15 @@ class Decisions:
         predictions = _read_shown(shown, labels)
         # positions are by the hash of ids, so that the order of a table changes nothing
         ids_shown = predictions[0].records
-        hashed = pd.util.hash_array(ids_shown.to_numpy())
-        self.records = ids_shown.take(np.argsort(hashed, kind="stable"))
+        self.records = ids_shown.take(np.argsort(pd.util.hash_array(ids_shown.to_numpy()), kind="stable"))
         self.shown, *self.others = (Members(one, self.records) for one in predictions)
         position = self.records.get_indexer(labels.records)
         there = position >= 0
         if not there.any():
             raise DataError("no labelled record is in the prediction: give all records that annotators saw")
-        unknown = pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity")
-        self.elsewhere = unknown.sort_index()
+        self.elsewhere = pd.Series(
+            labels.clusters[labels.codes[~there]], labels.records[~there], name="entity"
+        ).sort_index()
         who = np.full(len(self.records), -1)
         who[position[there]] = labels.codes[there]
         labelled = np.flatnonzero(who >= 0)
@@ -87,8 +87,7 @@ class Decisions:
         self.start = np.full(len(present), -1)
         for some in (mixed, given):
             self.start[who[some]] = some
-        codes = self.shown.codes
-        self.entity, self.cluster = np.unique(np.column_stack([who, codes])[labelled], axis=0).T
+        self.entity, self.cluster = np.unique(np.column_stack([who, self.shown.codes])[labelled], axis=0).T
         self.m = m = self.shown.sizes[self.cluster]
         opened = np.repeat(np.arange(len(m)), m)
         within = np.arange(len(opened)) - np.repeat(np.cumsum(m) - m, m)
@@ -123,8 +122,7 @@ class Decisions:
     def write(self, record: IntArray, entity: IntArray) -> pd.Series:
         """Return labels, record -> entity, from positions of both; a record goes to the first of several."""
         labels = pd.Series(self.entities.take(entity), self.records.take(record), name="entity")
-        written: pd.Series = pd.concat([labels[~labels.index.duplicated()], self.elsewhere])
-        return written
+        return pd.concat([labels[~labels.index.duplicated()], self.elsewhere])
 
 
 def _read_shown(shown: Any, labels: Clustering) -> list[Clustering]:
@@ -187,8 +185,7 @@ def impute(given: Decisions, rates: Mapping[Any, float], rng: np.random.Generato
     # additions first, so that no false find begets others
     live, none = ~_draw_added(given, w, added)[given.opened], np.zeros(len(given.row), dtype=bool)
     struck = _draw_hidden(given, r, live, none, strikes)
-    whole = of_kind.random() < WHOLE
-    kept = _draw_hidden(given, v, live, struck, keeps, keeps=True, whole=whole)
+    kept = _draw_hidden(given, v, live, struck, keeps, keeps=True, whole=of_kind.random() < WHOLE)
     true = (given.yes & ~kept | struck) & live
     record, entity = _draw_missed(given, true, u, r, missed)
     return given.write(
@@ -294,9 +291,8 @@ def _bin(f: IntArray, m: IntArray) -> tuple[IntArray, IntArray]:
     power = np.frexp(np.maximum(np.minimum(f, true), 1).astype(float))[1]
     least = 2 ** (power.astype(np.int64) - 1)
     each = np.minimum(2 * least - 1, np.where(true < f, (m - 1) // 2, m // 2)) - least + 1
-    edge = (f == 0) | (true == 0)
     bins = np.where(f == 0, 0, np.where(true == 0, 1, 2 + 2 * power + (true < f)))
-    return bins, np.where(edge, 1, each)
+    return bins, np.where((f == 0) | (true == 0), 1, each)
 
 
 def _class_cells(family: IntArray, size: IntArray, cells: IntArray) -> IntArray:
@@ -307,8 +303,7 @@ def _class_cells(family: IntArray, size: IntArray, cells: IntArray) -> IntArray:
     power = np.frexp(size.astype(float))[1]
     counts = np.zeros((4, 64), dtype=np.int64)
     np.add.at(counts, (family[cells], power[cells]), 1)
-    at_least = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
-    top = np.maximum((at_least >= FEWEST).sum(axis=1) - 1, 0)
+    top = np.maximum((counts[:, ::-1].cumsum(axis=1)[:, ::-1] >= FEWEST).sum(axis=1) - 1, 0)
     return np.asarray(64 * family + np.minimum(power, top[family]))
 
 
@@ -351,8 +346,7 @@ def _draw_missed(
             who, chosen = near.pop(int(np.argmin(gap)))
             chosen = chosen[~taken[chosen]]
         else:
-            like = waiting[beside[waiting] == beside[who] - 1]
-            if len(like):
+            if len(like := waiting[beside[waiting] == beside[who] - 1]):
                 who = like[np.abs(of_home[like] - of_home[who]).sum(axis=1).argmin()]
                 waiting = waiting[waiting != who]
             # a random cluster of the size, or the next larger one

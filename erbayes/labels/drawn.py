@@ -122,25 +122,26 @@ class RecordDraws(Brief):
         errors.refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
-        resolved = begun & ~seen["record"].isin(lost).to_numpy()
-        if not resolved.any():
-            said = "draws are unresolved or unlabelled: nothing can be estimated"
-            raise errors.DataError(f"all {len(self.table)} {said}")
+        if not (resolved := begun & ~seen["record"].isin(lost).to_numpy()).any():
+            raise errors.DataError(
+                f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
+            )
         _refuse_lost_strata(self.table, seen[begun], seen[resolved])
         if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
-        kept = len(seen) / len(self.table)
-        labelled = plans.LabelledDraws(seen[resolved], self.known, self.n, clustering, given, kept)
-        design = self.plan.design(labelled)
+        design = self.plan.design(
+            plans.LabelledDraws(
+                seen[resolved], self.known, self.n, clustering, given, len(seen) / len(self.table)
+            )
+        )
         if resolved.all():
             return design
         if classes is not None:
             classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
-        made = _make_classes(seen, resolved, classes)
         records, clusters = seen["record"].tolist(), seen["cluster"].tolist()
-        return Responding(design, resolved, made, begun, records, clusters)
+        return Responding(design, resolved, _make_classes(seen, resolved, classes), begun, records, clusters)
 
     def uniform(self) -> Self:
         """Return the draws that are a sample of uniform records, of draws by predicted size.
@@ -159,23 +160,31 @@ class RecordDraws(Brief):
         if isinstance(self.plan, plans.PlanBySize):
             least = plans.chances(self.plan, self.known)(pd.DataFrame({"size": self.known.size})).min()
         if not least > 0:
-            why = "as its chances do not depend on predicted sizes alone, or are 0"
-            said = f"draws by {type(self.plan).__name__} leave no sample of uniform records, {why}"
-            raise errors.DataError(f"{said}: draw anew, by default or uniform records")
+            raise errors.DataError(
+                f"draws by {type(self.plan).__name__} leave no sample of uniform records, as its chances do "
+                "not depend on predicted sizes alone, or are 0: draw anew, by default or uniform records"
+            )
         stays = np.random.default_rng([self.seed, ACCEPTED]).random(len(self.table))
         kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]
         table = kept.assign(probability=1 / self.records).reset_index(drop=True)
         members = self.members[self.members["cluster"].isin(table["cluster"])].reset_index(drop=True)
-        drawn = replace(self, table=table, plan=plans.Records(), n=len(table), members=members)
-        return replace(drawn, fingerprint=fingerprint_of(self.known, members))
+        return replace(
+            self,
+            table=table,
+            plan=plans.Records(),
+            n=len(table),
+            fingerprint=fingerprint_of(self.known, members),
+            members=members,
+        )
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
-        fingerprint = self._compute_fingerprint(prediction)
-        if fingerprint != self.fingerprint:
-            said = f"its fingerprint is {fingerprint}, not {self.fingerprint}"
-            remedy = [] if self.of_clusters else [remedies.DRAWN_FROM]
-            raise errors.DataError(f"this is not the prediction that was drawn from: {said}", *remedy)
+        if (fingerprint := self._compute_fingerprint(prediction)) != self.fingerprint:
+            raise errors.DataError(
+                "this is not the prediction that was drawn from: "
+                f"its fingerprint is {fingerprint}, not {self.fingerprint}",
+                *([] if self.of_clusters else [remedies.DRAWN_FROM]),
+            )
 
     def is_from(self, prediction: Any) -> bool:
         """Return whether a prediction is the one drawn from, as `refuse_another` compares them."""
@@ -184,8 +193,7 @@ class RecordDraws(Brief):
     def _compute_fingerprint(self, prediction: Any) -> str:
         """Return the fingerprint, in which clusters of records have the names that were drawn from."""
         with open_source(prediction) as source:
-            names = pd.Index(self.table["cluster"]).unique()
-            plain = fingerprint_of(source.known, source.members(names))
+            plain = fingerprint_of(source.known, source.members(pd.Index(self.table["cluster"]).unique()))
             if plain == self.fingerprint or self.of_clusters:
                 return plain
             drawn = self.table.drop_duplicates("record").set_index("record")["cluster"]
@@ -197,8 +205,7 @@ class RecordDraws(Brief):
                 return plain
             members = source.members(then.index)
             renamed = members.assign(cluster=members["cluster"].map(then))
-            same = fingerprint_of(source.known, renamed) == self.fingerprint
-            return self.fingerprint if same else plain
+            return self.fingerprint if fingerprint_of(source.known, renamed) == self.fingerprint else plain
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON, if the plan is one of `erbayes.labels`."""
@@ -218,8 +225,7 @@ class RecordDraws(Brief):
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Self:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
-        values = read_json(text, what)
-        if values.get("version") != 1:
+        if (values := read_json(text, what)).get("version") != 1:
             raise errors.DataError(f"{what}: 'version' must be 1: read it with the erbayes of it")
         if lost := sorted({"plan", "n", "seed", "records", "fingerprint", "sizes"} - values.keys()):
             raise errors.DataError(f"{what} has no {errors.head(lost)}: restore its file, or draw anew")
@@ -349,8 +355,10 @@ def draw(
     with open_source(prediction, values) as source:
         records = int(source.known.size @ source.known.count)
         if n > (most := max(MOST, EACH * records)):
-            said = f"more than {most:,}, which draw nearly all of them: label all records, or draw fewer"
-            raise errors.DataError(f"{n:,} draws from {records:,} records are {said}")
+            raise errors.DataError(
+                f"{n:,} draws from {records:,} records are more than {most:,}, which draw nearly all of "
+                "them: label all records, or draw fewer"
+            )
         table = plan.draw(source, n, seed)
         errors.need(table, pd.DataFrame, "a plan draws a DataFrame")
         # independent draws are in random order already; the first of others are then a sample of all too
@@ -368,10 +376,11 @@ def draw(
             notes = [errors.Sentence(str(heap), errors.Grade.NOTE, remedies.LOOK), *notes]
         for note in notes:
             warnings.warn(note, errors.Alarm, skip_file_prefixes=errors.PACKAGE)
-        in_memory = values is not None and not isinstance(values, str)
-        given = series_by_id(values, "values", "records") if in_memory else None
-        fingerprint = fingerprint_of(source.known, members)
-        return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
+        # the name of a column, or no values, are not in memory
+        given = None if isinstance(values, str | None) else series_by_id(values, "values", "records")
+        return RecordDraws(
+            table, plan, n, seed, source.known, fingerprint_of(source.known, members), members, given
+        )
 
 
 def say_expected(plan: plans.PlanBySize, known: KnownTotals, n: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, Remedy, head, need
+from .._internal.errors import DataError, Remedy, head, need, refuse_cases
 from .._internal.files import HIDDEN, NEW, OLD, alone, read_json, refuse_output, writing
 from ..units.ids import as_index, kind
 from .drawn import RecordDraws
@@ -106,12 +106,11 @@ def write_folder(
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as erbayes.labels.tasks returns them")
     refuse_folder(path, replace)
-    if drawn.of_clusters:
-        cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
-        hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
-        hands = {who: (1 + np.flatnonzero(np.isin(cluster, some))).tolist() for who, some in hands.items()}
-    else:
-        hands = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
+    clusters, number = drawn_records(drawn)["cluster"], tasks["task"].max()
+    # what is dealt: each task, or the tasks of a predicted cluster together
+    of_task = 1 + (pd.factorize(clusters)[0] if drawn.of_clusters else np.arange(number))
+    hands = dealt(int(of_task.max()), annotators, overlap, drawn.seed)
+    hands = {who: (1 + np.flatnonzero(np.isin(of_task, some))).tolist() for who, some in hands.items()}
     shared = overlap if annotators > 1 else 0.0
     with replacing_folder(path) as new:
         write_files(new, drawn, tasks, hands, blind, {**(facts or {}), "overlap": shared})
@@ -149,17 +148,16 @@ def write_files(
     (new / FACTS).write_text("{\n" + ",\n".join(facts_by_line) + "\n}\n", encoding="utf-8")
     settling = dict(enumerate(drawn_records(drawn)["cluster"], 1)) if drawn.of_clusters else None
     sent = as_sent(tasks, drawn.seed, blind)
+    lines = []
     for annotator, numbers in hands.items():
         mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
         page = labelling_page(mine, annotator, _name_draw(about), settling=settling)
         (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
-        for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
-            write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}")
-    lines = []
-    for name, numbers in hands.items():
-        names = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
-        either = " or ".join(file for file in names if (new / file).exists())
-        lines.append(f"  to annotator {name}: {either} ({len(numbers):,} tasks)")
+        sheets = [f"sheet-{annotator}{suffix}" for suffix in ([".xlsx"] * HAS_XLSX + [".csv"])]
+        for sheet in sheets:
+            write_sheet(mine.assign(note=""), new / sheet)
+        either = " or ".join([f"label-{annotator}.html", *sheets])
+        lines.append(f"  to annotator {annotator}: {either} ({len(numbers):,} tasks)")
     text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
     told = {"day": about["date"], "sheets": "\n".join(lines), "kept": f"{TASKS}, {DRAWS}, {FACTS}"}
     (new / README).write_text(text.format_map(told), encoding="utf-8")
@@ -170,8 +168,7 @@ def read_folder(path: str | Path) -> Folder:
     path = Path(path)
     about = _read_facts(path)
     table, shown = (read_sheet(path / name).reset_index(drop=True) for name in (DRAWS, TASKS))
-    for column in (c for c, type in about["types"].items() if type == "integer"):
-        table[column] = table[column].astype("int64")
+    table = table.astype({column: "int64" for column, type in about["types"].items() if type == "integer"})
     shown = shown.astype({"record": table["record"].dtype, "task": "int64"})
     # of a drawn predicted cluster, only the first task shows all records
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
@@ -206,17 +203,18 @@ def _read_facts(path: Path) -> dict[str, Any]:
         tables = [file.read_bytes() for file in files[1:]]
     except OSError as error:
         raise DataError(f"{path} {none}: {error!r}") from error
-    intact = about.get("fingerprint") == _compute_fingerprint(tables, about)
     if about.get("version") != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
-    if not intact:
-        said = f"{DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet program"
-        other = "or another version of erbayes has written them"
-        raise DataError(f"{path}: {said}, {other}: restore all three; answers belong into the sheets")
+    if about.get("fingerprint") != _compute_fingerprint(tables, about):
+        raise DataError(
+            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
+            "program, or another version of erbayes has written them: restore all three; answers belong "
+            "into the sheets"
+        )
     lacking = [name for name, type in TYPES.items() if not isinstance(about.get(name), type)]
-    if lacking := lacking or ["types"] * (about["types"].keys() != {*IDS}):
-        said = f"{len(lacking)} facts are missing or not as erbayes draw writes them, such as {head(lacking)}"
-        raise DataError(f"{files[0]}: {said}: restore the file, or draw anew")
+    lacking = lacking or ["types"] * (about["types"].keys() != {*IDS})
+    are = f"{files[0]}: {{n}} facts are missing or not as erbayes draw writes them, such as"
+    refuse_cases(lacking, are, ": restore the file, or draw anew")
     return about
 
 
@@ -228,8 +226,7 @@ def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> s
 
 def _name_draw(facts: Mapping[str, Any]) -> str:
     """Return a text that names a draw on its pages, the same for more draws of it."""
-    drawn = facts["drawn"]
-    hashed = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
+    hashed = [facts["types"], facts["blind"], *(facts["drawn"][name] for name in ("plan", "seed", "sizes"))]
     return sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -277,8 +274,9 @@ def refuse_folder(path: Path, replace: bool) -> None:
     others = [file.name for file in path.iterdir() if not (of_draw.fullmatch(file.name) and file.is_file())]
     others = [name for name in others if not name.startswith(HIDDEN)]  # which a killed process has left
     if not (path / FACTS).exists() or others:
-        said = f"it holds other files, such as {head(others)}: name a new folder"
-        raise DataError(f"cannot write {path}: {said}")
+        raise DataError(
+            f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
+        )
     if (names := _list_answered(path)) and not replace:
         raise DataError(
             f"cannot write {path}: it holds answers, in {head(names)}: name a new folder",
@@ -319,8 +317,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 def refuse_dependent(folder: Folder) -> None:
     """Refuse a folder whose draws and tasks are not the first of those of a larger number."""
-    plan = folder.drawn.plan
-    if not getattr(plan, "independent", False) or isinstance(plan, NewRecords):
+    if not getattr(plan := folder.drawn.plan, "independent", False) or isinstance(plan, NewRecords):
         name, other = to_plain(plan)["name"], "another sample, or has its tasks in another order"
         raise DataError(f"{folder.path}: under {name} a larger number is {other}: draw it into a new folder")
 
@@ -332,8 +329,7 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
     if not same or not np.allclose(first["probability"], old["probability"], rtol=1e-9, atol=0):
         raise DataError(f"{folder.path}: the values of its records have changed since: give the old ones")
     last = int(folder.tasks["task"].max())
-    added = tasks[tasks["task"] > last]
-    if len(added) and list(added) != list(folder.tasks):
+    if len(added := tasks[tasks["task"] > last]) and list(added) != list(folder.tasks):
         names = head(list(folder.tasks), 99)
         raise DataError(f"{folder.path}: its tasks have the columns {names}: give the old attributes")
     hands = {name: list(numbers) for name, numbers in folder.dealt.items()}
@@ -357,14 +353,15 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
 def _keep_answers(old: Path, new: Path, last: int) -> None:
     """Bring the answers of a folder into a new one, whose sheets get the rows of tasks after the `last`."""
     for file in sorted(file for file in old.iterdir() if file.is_file()):
-        fresh = new / file.name
-        if not fresh.exists():
+        if not (fresh := new / file.name).exists():
             shutil.copy2(file, fresh)
         elif file.name.startswith("sheet-"):
             sheet, blank = read_sheet(file), read_sheet(fresh)
             if sheet.columns.has_duplicates or not set(blank) <= set(sheet):
-                said = f"{file} has the columns {head(sheet.columns, 99)}, and was written with"
-                raise DataError(f"{said} {head(blank.columns, 99)}: give these back to it")
+                raise DataError(
+                    f"{file} has the columns {head(sheet.columns, 99)}, and was written with "
+                    f"{head(blank.columns, 99)}: give these back to it"
+                )
             further = blank[blank["task"].astype("int64") > last]
             rows = pd.concat([sheet, further], ignore_index=True).fillna("")
             # a row that an annotator adds may have no id

@@ -94,24 +94,26 @@ def tasks(
     absent = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
     refuse_cases(absent.tolist(), "drawn records are not among the members")
     if drawn.of_clusters:
-        task_of = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks
-        shown = shown[shown["record"].map(task_of) >= shown["task"]]
-    parts = [shown[["task", "record", "role"]]]
-    if candidates is not None:
-        parts.append(_list_candidates(candidates, mentions))
-    table = pd.concat(parts, ignore_index=True).drop_duplicates(["task", "record"])
+        shown = shown[shown["record"].map(mentions.set_index("record")["task"]) >= shown["task"]]
+    others = [] if candidates is None else [_list_candidates(candidates, mentions)]
+    table = pd.concat([shown[["task", "record", "role"]], *others], ignore_index=True)
+    table = table.drop_duplicates(["task", "record"])
     table["place"] = table.groupby(["task", "role"]).cumcount().astype(float)
     if controls is not None:
         table = pd.concat([table, _draw_controls(table, drawn, mentions, controls)], ignore_index=True)
-    order = table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
-    table = table.assign(order=order).sort_values(["task", "order", "place"], ignore_index=True)
+    table = table.assign(
+        order=table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
+    ).sort_values(["task", "order", "place"], ignore_index=True)
     table = table.drop(columns=["order", "place"])
     if attributes is not None:
-        table = _join_attributes(table, attributes)
-    for column in FILLED:
-        table[column] = ""
-    return table
+        seen, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
+        if taken := [name for name in seen if name in RESERVED]:
+            raise DataError(
+                f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
+            )
+        table = pd.concat([table, seen.iloc[rows].reset_index(drop=True)], axis=1)
+    return table.assign(**dict.fromkeys(FILLED, ""))
 
 
 def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
@@ -125,10 +127,13 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     position = drawn.get_indexer(records)
     known = position >= 0
     if len(records) and not known.any():
-        such = f"such as {head(drawn)}: the first column has records such as {head(records)}"
-        raise DataError(f"none of the {len(records):,} candidates is for a drawn record, {such}")
-    task = mentions["task"].to_numpy()[position[known]]
-    rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
+        raise DataError(
+            f"none of the {len(records):,} candidates is for a drawn record, "
+            f"such as {head(drawn)}: the first column has records such as {head(records)}"
+        )
+    rows = pd.DataFrame(
+        {"task": mentions["task"].to_numpy()[position[known]], "record": others[known], "role": CANDIDATE}
+    )
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
@@ -170,22 +175,16 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 
-def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
-    shown, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
-    if taken := [name for name in shown if name in RESERVED]:
-        said = f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are"
-        raise DataError(f"{said}: rename them")
-    return pd.concat([table, shown.iloc[rows].reset_index(drop=True)], axis=1)
-
-
 def locate_attributes(
     attributes: Any, queries: pd.Index, what: str
 ) -> tuple[pd.DataFrame, pd.Index, IntArray]:
     """Return attributes, their records, and the row of each of the queries, which messages call `what`."""
     frame = need_table(attributes, "attributes are a DataFrame or an Arrow table")
     if len(names := list(frame.columns)) < 2:
-        said = f"it has {head(names)}{separator_hint(names)}"
-        raise DataError(f"the table of attributes needs a record and at least one column to show; {said}")
+        raise DataError(
+            "the table of attributes needs a record and at least one column to show; "
+            f"it has {head(names)}{separator_hint(names)}"
+        )
     key = find_record(frame, Near({"record": queries}), "the table of attributes")
     records = ids(frame[key], f"column {key!r} of the attributes")
     same_kind(queries, records, "records of the attributes", f"ids of {what} records")
@@ -252,9 +251,7 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
             back = read_sheet(path)
             read = [id for name in exact for id in back[name]]
             lost = [id for id, other in zip(ids, read, strict=True) if id != other]
-    if lost:
-        said = f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}"
-        raise DataError(f"{said}: give them other ids")
+    refuse_cases(lost, f"ids cannot be written to {path.suffix[1:].upper()} files", ": give them other ids")
 
 
 def _write_csv(columns: Mapping[str, list[str]], path: Path) -> None:
@@ -307,8 +304,9 @@ def read_sheet(path: Path) -> pd.DataFrame:
     width = len(names)
     rows = [(row, cells) for row, cells in rows if any(cells)]
     if long := [row for row, cells in rows if any(cells[width:])]:
-        said = f"{len(long)} rows have more cells than names, such as row {long[0]}"
-        raise DataError(f"cannot read {path}: {said}")
+        raise DataError(
+            f"cannot read {path}: {len(long)} rows have more cells than names, such as row {long[0]}"
+        )
     cells = [(values + [""] * width)[:width] for _, values in rows]
     return pd.DataFrame(cells, index=[row for row, _ in rows], columns=names, dtype=object)
 
@@ -320,8 +318,9 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is not UTF-8; save it as “CSV UTF-8”, or as XLSX") from error
     separator = max(SEPARATORS, key=content.partition("\n")[0].count)
-    lines = csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True)
-    for row, cells in enumerate(lines, 1):
+    for row, cells in enumerate(
+        csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True), 1
+    ):
         yield row, [unguarded(cell) for cell in cells]
 
 

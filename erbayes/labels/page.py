@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, as_text, refuse_names
-from .._internal.errors import DataError, head, need
+from .._internal.errors import DataError, head, need, refuse_cases
 from .._internal.files import read_json
 from ..units.ids import ids, kind
 
@@ -105,8 +105,10 @@ def labelling_page(
             raise DataError(f"{what} has no text")
     cells = frame[frame.columns.intersection(ANSWERS)].fillna("").astype(str)
     if answered := int(cells.map(str.strip).astype(bool).to_numpy().sum()):
-        said = f"the tasks hold answers in {answered:,} cells"
-        raise DataError(f"{said}: a page starts without any; load a file of answers in the page itself")
+        raise DataError(
+            f"the tasks hold answers in {answered:,} cells: "
+            "a page starts without any; load a file of answers in the page itself"
+        )
     numbers = frame["task"].unique().tolist()
     contents: dict[str, Any] = {
         "title": title,
@@ -185,9 +187,11 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
     if others := [a for a in saved["answers"] if drawn.get(a["task"]) != a["record"]]:
-        such = f"task {others[0]['task']} of record {shortened(others[0]['record'])}"
-        said = f"{len(others):,} of {len(saved['answers']):,} answers are of another draw: {such}"
-        raise DataError(f"{what}: {said} is not among the {len(drawn):,} tasks")
+        raise DataError(
+            f"{what}: {len(others):,} of {len(saved['answers']):,} answers are of another draw: task "
+            f"{others[0]['task']} of record {shortened(others[0]['record'])} is not among the "
+            f"{len(drawn):,} tasks"
+        )
     for answer in saved["answers"]:
         task, record = answer["task"], answer["record"]
         where = f"{what}: task {task}"
@@ -202,16 +206,16 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             if (found := read_id(id, ids_by_text, integers)) is None:
                 raise DataError(f"{where}: the added id {id!r} is no integer, and ids of the records are")
             added.append({"task": task, "record": found, "role": ADDED, "same": "y"})
-    cells = [given.get(row, [""] * len(ANSWERS)) for row in rows]
-    answered = pd.DataFrame(cells, columns=ANSWERS, dtype=object)
-    table = frame.drop(columns=ANSWERS, errors="ignore").join(answered)
+    table = frame.drop(columns=ANSWERS, errors="ignore").join(
+        pd.DataFrame([given.get(row, [""] * len(ANSWERS)) for row in rows], columns=ANSWERS, dtype=object)
+    )
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
-    open_records = table[table["task"].isin(done) & (table["same"] == "")]
-    if len(open_records):
+    if len(open_records := table[table["task"].isin(done) & (table["same"] == "")]):
         task, record = open_records["task"].iloc[0], head(open_records["record"], 1)
-        count, such = f"{open_records['task'].nunique():,}", f"such as task {task} about {record}"
-        said = f"{count} tasks are said to be done and have no answers about {len(open_records):,} records"
-        raise DataError(f"{what}: {said}, {such}")
+        raise DataError(
+            f"{what}: {open_records['task'].nunique():,} tasks are said to be done and have no answers about "
+            f"{len(open_records):,} records, such as task {task} about {record}"
+        )
     if not added:
         return table
     order = {task: i for i, task in enumerate(drawn)}
@@ -224,13 +228,13 @@ def _refuse_records(answer: Mapping[str, Any], shown: Collection[tuple[int, str]
     """Refuse an answer about records that its task does not show, or adds of it, or about one twice."""
     task, top, marked = answer["task"], answer["record"], answer["same"] + answer["different"]
     counts = Counter([*marked, *answer["added"]])
-    hidden = [r for r in marked if (task, r) not in shown or r == top]
-    faults = {
+    for fault, records in {
         "has more than one answer about records {}": sorted(r for r, n in counts.items() if n > 1),
-        "does not show records {}, which have answers": hidden,
+        "does not show records {}, which have answers": [
+            r for r in marked if (task, r) not in shown or r == top
+        ],
         "shows records {}, which cannot be added": [r for r in answer["added"] if (task, r) in shown],
-    }
-    for fault, records in faults.items():
+    }.items():
         if records:
             raise DataError(f"{where} {fault.format(head(records))}")
 
@@ -251,28 +255,21 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     refuse_names(KEYS, list(tasks.columns), "the table of tasks")
     if len(twice := tasks.columns[tasks.columns.duplicated()]):
         raise DataError(f"the table of tasks has columns {head(twice)} twice")
-    frame = tasks.reset_index(drop=True)
-    if not len(frame):
+    if not len(frame := tasks.reset_index(drop=True)):
         raise DataError("there are no tasks")
     if not pd.api.types.is_integer_dtype(frame["task"]):
         raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
     ids(frame["record"], "records of the tasks")
     roles, open_roles = frame["role"], frame["role"].isin([CLUSTER, CANDIDATE, CONTROL])
-    if len(other := roles[~open_roles & ~roles.isin([DRAWN, SHOWN])]):
-        known = ", ".join(map(repr, (DRAWN, CLUSTER, CANDIDATE, CONTROL, SHOWN)))
-        such = f"such as {head(other.unique())}, not {known}"
-        raise DataError(f"{len(other):,} rows of the tasks have roles {such}")
-    if open_roles.any() and (roles == SHOWN).any():
-        such = f"such as {head(roles[open_roles].unique())}, and others are {SHOWN!r}"
-        said = "a page is blind if all but the drawn records are"
-        raise DataError(f"{open_roles.sum():,} rows of the tasks tell a role, {such}: {said}")
+    known = ", ".join(map(repr, (DRAWN, CLUSTER, CANDIDATE, CONTROL, SHOWN)))
+    others = roles[~open_roles & ~roles.isin([DRAWN, SHOWN])]
+    refuse_cases(others, "rows of the tasks have roles", f", not {known}")
+    if (roles == SHOWN).any():
+        then = f", and others are {SHOWN!r}: a page is blind if all but the drawn records are"
+        refuse_cases(roles[open_roles], "rows of the tasks tell a role", then)
     per_task = (roles == DRAWN).groupby(frame["task"]).sum()
-    if len(wrong := per_task[per_task != 1]):
-        such = f"such as task {wrong.index[0]} with {wrong.iloc[0]}"
-        raise DataError(f"{len(wrong):,} tasks do not have one drawn record each, {such}")
-    if len(again := frame[frame.duplicated(["task", "record"])]):
-        such = f"such as {again['record'].iloc[0]!r} in task {again['task'].iloc[0]}"
-        raise DataError(f"{len(again):,} rows repeat a record of their task, {such}")
+    refuse_cases(per_task.index[per_task != 1], "tasks do not have one drawn record each")
+    refuse_cases(frame["record"][frame.duplicated(["task", "record"])], "rows repeat a record of their task")
     return frame
 
 
@@ -323,8 +320,10 @@ def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str
     if saved["version"] != VERSION:
         raise DataError(f"{what}: it has version {shortened(saved['version'])}; this erbayes reads {VERSION}")
     if saved.get("fingerprint") != fingerprint:
-        said = f"their fingerprint is {shortened(saved.get('fingerprint'))}, not {fingerprint!r}"
-        raise DataError(f"{what}: the answers belong to another draw or another prediction: {said}")
+        raise DataError(
+            f"{what}: the answers belong to another draw or another prediction: "
+            f"their fingerprint is {shortened(saved.get('fingerprint'))}, not {fingerprint!r}"
+        )
     if not isinstance(saved.get("annotator"), str):
         raise DataError(f"{what}: the file names no annotator")
     return saved
@@ -342,6 +341,5 @@ def _check_fields(answer: Any, where: str) -> None:
         if type(value) is not needed or (type(value) is list and any(type(x) is not str for x in value)):
             must = "texts" if needed is list else needed.__name__
             raise DataError(f"{where}: {name!r} is {shortened(value)}, not {must}")
-    seconds = answer.get(SECONDS, 0)
-    if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
+    if type(seconds := answer.get(SECONDS, 0)) not in {int, float} or not 0 <= seconds < LONGEST:
         raise DataError(f"{where}: {SECONDS!r} is {shortened(seconds)}, not a number from 0 to {LONGEST:,}")

@@ -35,8 +35,7 @@ class LabelledDraws:
     @property
     def units(self) -> pd.Index:
         """Return the entity of each draw, (n,)."""
-        records = pd.Index(self.table["record"])
-        position = locate(self.labels.records, records, "drawn records have no label")
+        position = locate(self.labels.records, pd.Index(self.table["record"]), "drawn records have no label")
         return self.labels.clusters[self.labels.codes[position]]
 
 
@@ -80,8 +79,9 @@ class _WithReplacement(PlanBySize, Protocol):
         # places become clusters in the order in which draws meet them, the first by key being the first, so
         # that a source returns few clusters of each size
         met = draws[["size", "place"]].drop_duplicates()
-        number_of_size = met["size"].value_counts(sort=False).to_dict()
-        clusters = sources.first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
+        clusters = sources.first_in_order(
+            source.of_clusters(), met["size"].value_counts(sort=False).to_dict(), seed
+        )[["size", "cluster"]]
         met, clusters = (x.assign(rank=x.groupby("size").cumcount()) for x in (met, clusters))
         draws = draws.merge(met, how="left").merge(clusters, how="left")
         members = _order_members(source, draws["cluster"], seed)
@@ -106,10 +106,11 @@ def chances(plan: PlanBySize, known: KnownTotals) -> sources.Chance:
 
 def need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
     """Return the known total of a column of selection probabilities, and refuse one of 0."""
-    total = known.total(column)
-    if not total > 0:
-        said = f"the total of '{column.name}' is 0 in this prediction, as if it had no links"
-        raise DataError(f"no record has a chance to be drawn: {said}; draw uniform records instead")
+    if not (total := known.total(column)) > 0:
+        raise DataError(
+            f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, as "
+            "if it had no links; draw uniform records instead"
+        )
     return total
 
 
@@ -147,8 +148,10 @@ class NewRecords:
         return _draw_by_value(source, counts, need_values(counts, self), n, seed)[COLUMNS]
 
     def design(self, drawn: LabelledDraws) -> Design:
-        said = "these draws are of new records alone, and tell nothing without those that they top up"
-        raise DataError(f"{said}: make one design of both by erbayes.top_up (erbayes estimate FOLDER)")
+        raise DataError(
+            "these draws are of new records alone, and tell nothing without those that they top up: "
+            "make one design of both by erbayes.top_up (erbayes estimate FOLDER)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +264,10 @@ def need_values(rows: pd.DataFrame, plan: Any) -> Any:
 def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Series:
     """Return the values of labelled records, in the order of the labels, refusing draws without them."""
     if drawn.values is None:
-        said = f"{type(plan).__name__} needs the {what} of every labelled record"
-        raise DataError(f"{said}: RecordDraws.design(labels, values=...)")
+        raise DataError(
+            f"{type(plan).__name__} needs the {what} of every labelled record: "
+            "RecordDraws.design(labels, values=...)"
+        )
     return sources.match_values(drawn.values, drawn.labels.records, "labelled records")
 
 
@@ -272,8 +277,10 @@ def _allocate_draws(n: int, names: Any, records: FloatArray) -> IntArray:
     # fewer than two draws of a stratum have no variance
     draws = np.maximum(np.floor(share).astype(np.int64), 2)
     if draws.size * 2 > n:
-        said = f"{n} draws do not give each of {len(names)} strata two draws, such as {head(names)}"
-        raise DataError(f"{said}: draw more, or merge strata")
+        raise DataError(
+            f"{n} draws do not give each of {len(names)} strata two draws, such as {head(names)}: "
+            "draw more, or merge strata"
+        )
     while (left := n - draws.sum()) != 0:
         gap = share - draws if left > 0 else np.where(draws > 2, draws - share, -np.inf)
         draws[gap.argmax()] += np.sign(left)
@@ -316,8 +323,7 @@ class Strata:
         return pd.concat(tables)[[*COLUMNS, "stratum"]]
 
     def design(self, drawn: LabelledDraws) -> Design:
-        values = need_labelled_values(drawn, self, "stratum")
-        stratum, parts = values.map(str).to_numpy(), []
+        stratum, parts = need_labelled_values(drawn, self, "stratum").map(str).to_numpy(), []
         for h, draws in drawn.table.assign(unit=drawn.units).groupby("stratum", sort=False):
             # a draw's probability is 1 over the stratum's records, so that no source is read again
             of_record = np.where(stratum == str(h), float(draws["probability"].iloc[0]), 0.0)
@@ -386,16 +392,14 @@ class PredictedClusters:
         weight = np.ones(len(known.size))
         if self.of is not None:
             weight = known.size * self.of.column(known).phi(known.size)
-        clusters = int(known.count[weight > 0].sum())
-        if n > clusters:
+        if n > (clusters := int(known.count[weight > 0].sum())):
             raise DataError(f"{n} draws without replacement of {clusters} predicted clusters with a chance")
         certain = np.zeros(len(weight), dtype=bool)
         while True:
             rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
             inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
             # clusters whose probability would pass 1 are certain, which raises that of the others
-            more = ~certain & (inclusion >= 1 - 1e-12)
-            if not more.any():
+            if not (more := ~certain & (inclusion >= 1 - 1e-12)).any():
                 return np.asarray(inclusion)
             certain |= more
 

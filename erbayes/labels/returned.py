@@ -123,12 +123,13 @@ class Labels(Nearest):
         if len(wrong := self.problems[~self.problems["fault"].isin(HARMLESS)]):
             where, _, task, record, _ = wrong.iloc[0]
             places = ", ".join(text for text in (where, f"task {task}" if task else "", str(record)) if text)
-            remedy = (
-                "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once by "
-                "Labels.disputed() (--decide)"
+            raise DataError(
+                f"{self.folder.path}: {describe_counts(wrong['fault'])}; such as {places}",
+                Remedy(
+                    "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once "
+                    "by Labels.disputed() (--decide)"
+                ),
             )
-            said = f"{describe_counts(wrong['fault'])}; such as {places}"
-            raise DataError(f"{self.folder.path}: {said}", Remedy(remedy))
         if not len(self.stars.answers):
             what = "drawn predicted cluster" if self.folder.drawn.of_clusters else "task"
             raise DataError(f"{self.folder.path}: no {what} has a complete answer yet")
@@ -160,8 +161,9 @@ class Labels(Nearest):
         controls, and controls missed, which are those accepted; median seconds at work on a task.
         """
         given, states = _take_complete(self), self.states
-        answered = (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum()
-        table = answered.rename("tasks").to_frame()
+        table = (
+            (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum().rename("tasks").to_frame()
+        )
         for name, (role, marks) in COUNTED.items():
             counted = given["annotator"][(given["role"] == role) & given["same"].isin(list(marks))]
             table[name] = counted.value_counts().reindex(table.index, fill_value=0)
@@ -178,10 +180,11 @@ class Labels(Nearest):
         The entity is missing if no complete answer names one, and the cluster if it was not drawn.
         """
         shown = self.folder.tasks.drop_duplicates("record").sort_values("record", ignore_index=True)
-        known = shown[["record"]]
-        for name, table in (("entity", self.stars.answers), ("cluster", self.folder.drawn.members)):
-            known = known.assign(**{name: shown["record"].map(table.set_index("record")[name])})
-        return known.join(shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore"))
+        tables = {"entity": self.stars.answers, "cluster": self.folder.drawn.members}
+        known = {name: shown["record"].map(table.set_index("record")[name]) for name, table in tables.items()}
+        return (
+            shown[["record"]].assign(**known).join(shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore"))
+        )
 
     def agreement(self) -> pd.DataFrame:
         """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
@@ -205,16 +208,17 @@ class Labels(Nearest):
         if self.pairs:
             who = {name for pair in self.pairs for name in pair}
             pairs, labels = self.pairs.values(), self.labels
-            judged = [pair.judge(labels, swapped=swapped) for pair in pairs for swapped in (False, True)]
             # each annotator is in as many pairs as there are others
-            counts = pd.DataFrame(judged).sum() / (len(who) - 1)
+            counts = pd.DataFrame(
+                [pair.judge(labels, swapped=swapped) for pair in pairs for swapped in (False, True)]
+            ).sum() / (len(who) - 1)
             source = f"{counts['tasks'] / len(who):.0f} settled tasks of {len(who)} annotators"
             return annotator_of(counts, source)
         shown, missed = self.annotators()[["controls", "controls missed"]].sum().astype(int)
         if not shown:
-            none = "neither tasks that two annotators answered nor controls"
             raise DataError(
-                f"{self.folder.path} has {none}, so that nothing shows their errors: state the rates"
+                f"{self.folder.path} has neither tasks that two annotators answered nor controls, so that "
+                "nothing shows their errors: state the rates"
             )
         source = f"{shown} controls, which show no other error"
         return Annotator(kept=Beta(0.5 + missed, 0.5 + shown - missed), source=source)
@@ -229,8 +233,9 @@ class Labels(Nearest):
         if not len(table):
             raise DataError(f"{folder}: no task needs a decision")
         if there := [*folder.glob(f"sheet-{DECIDED}.*")]:
-            said = "it is there already; add the tasks to it, or rename it"
-            raise DataError(f"cannot write {there[0]}: {said}")
+            raise DataError(
+                f"cannot write {there[0]}: it is there already; add the tasks to it, or rename it"
+            )
         path = folder / f"sheet-{DECIDED}{'.xlsx' if HAS_XLSX else '.csv'}"
         with replacing(path) as new:
             write_sheet(table.assign(note=""), new)
@@ -292,8 +297,7 @@ class Labels(Nearest):
             predicted clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
         """
         if not self.folder.drawn.of_clusters:
-            count = scan if lies_elsewhere(prediction) else measure
-            return count(prediction, self.labels, missing=missing)
+            return (scan if lies_elsewhere(prediction) else measure)(prediction, self.labels, missing=missing)
         return _measure_clusters(self, prediction, missing)
 
     def __repr__(self) -> str:
@@ -305,9 +309,9 @@ class Labels(Nearest):
         return "\n".join([text, *(f"caution: {caution}" for caution in self.cautions())])
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines())
-        tables = (self.summary(), self.annotators())
-        return lines + "".join(table.to_html(index=False, na_rep="") for table in tables)
+        return "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines()) + "".join(
+            table.to_html(index=False, na_rep="") for table in (self.summary(), self.annotators())
+        )
 
 
 def _suspect(returned: Labels) -> list[str]:
@@ -343,8 +347,7 @@ def _list_disputed(returned: Labels) -> pd.DataFrame:
     keys = pd.MultiIndex.from_frame(table[["task", "record"]])
     for annotator, answers in given.groupby("annotator"):
         marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
-        place = list(table).index(FILLED[0])
-        table.insert(place, f"answer of {annotator}", marks.reindex(keys).to_numpy())
+        table.insert(list(table).index(FILLED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy())
     return table.fillna("").reset_index(drop=True)
 
 
@@ -363,15 +366,17 @@ def _measure_clusters(returned: Labels, prediction: Any, missing: Missing | str)
         drawn.refuse_another(source)
         predicted = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:
-        absent = labels.index[~predicted]
-        refuse_cases(absent, "labelled records are not in the prediction", "", remedies.MISSING)
+        refuse_cases(
+            labels.index[~predicted], "labelled records are not in the prediction", "", remedies.MISSING
+        )
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
             refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
         labels = labels[predicted]
     complete = drawn.table["cluster"][~drawn.table.index.isin(returned.lost.index)]
-    members = drawn.members.set_index("record")["cluster"]
-    return replace(measure_predicted(members, labels, complete), known=drawn.known)
+    return replace(
+        measure_predicted(drawn.members.set_index("record")["cluster"], labels, complete), known=drawn.known
+    )
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:

@@ -99,17 +99,19 @@ def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
     """
     # all that a draw knows of a prediction, so that no other record is read for its fingerprint
     sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
-    pairs = zip(members["record"], members["cluster"], strict=True)
-    lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)
+    lines = sorted(
+        text_of(r) + b"\t" + text_of(c) for r, c in zip(members["record"], members["cluster"], strict=True)
+    )
     digest = md5(b"\n".join([sizes.encode(), *lines]), usedforsecurity=False).hexdigest()[:16]
     return f"{known.size @ known.count:.0f}-{known.count.sum():.0f}-{digest}"
 
 
 def change(clusters: Any) -> DataError:
     """Return the error about predicted clusters whose sizes changed while a table was read several times."""
-    which = f"{len(clusters)} clusters or sizes, such as {head(clusters)}, are not what they were"
     return DataError(
-        f"the prediction changed while it was read: {which}. Draw from a copy or a version of it"
+        "the prediction changed while it was read: "
+        f"{len(clusters)} clusters or sizes, such as {head(clusters)}, are not what they were"
+        ". Draw from a copy or a version of it"
     )
 
 
@@ -166,8 +168,9 @@ class InMemory:
         return self._take_rows(at)[["record", "cluster", "size"]]
 
     def of_clusters(self) -> "InMemory":
-        codes = np.arange(len(self.clusters))
-        return InMemory(self.clusters, codes, self.clusters, np.bincount(self.codes), self.known)
+        return InMemory(
+            self.clusters, np.arange(len(self.clusters)), self.clusters, np.bincount(self.codes), self.known
+        )
 
     def _take_rows(self, at: Any) -> pd.DataFrame:
         table = {"record": self.records[at], "cluster": self.clusters[self.codes[at]], "size": self.size[at]}
@@ -211,8 +214,9 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
 def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     """Return the counts of a source in the order of bucket, size and value."""
     counts = source.counts(seed)
-    by = [column for column in ("bucket", "size", "value") if column in counts]
-    return counts.sort_values(by, ignore_index=True)
+    return counts.sort_values(
+        [column for column in ("bucket", "size", "value") if column in counts], ignore_index=True
+    )
 
 
 Line = tuple[Chance, FloatArray]
@@ -234,8 +238,7 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     tables = []
     for (chance_of, _), end, places, bucket in zip(lines, ends, points, buckets, strict=True):
         chance = chance_of(rows)
-        inside = pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
-        row_ends = np.append(0.0, end)[of_rows] + inside
+        row_ends = np.append(0.0, end)[of_rows] + pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
         at = np.searchsorted(row_ends, places, side="right")
         last = np.searchsorted(row_ends, row_ends[first[bucket + 1] - 1])  # with a chance, in the bucket
         at = np.clip(at, first[bucket], np.maximum(last, first[bucket]))
@@ -252,8 +255,7 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
         # the highest key whose permanent random number is below the share
         rows = in_order(source.up_to({m: ceil(s * 2.0**64) - 1 for m, s in share.items()}, seed))
         counted = rows["size"].value_counts()
-        short = [m for m, k in needed.items() if counted.get(m, 0) < k]
-        if not short:
+        if not (short := [m for m, k in needed.items() if counted.get(m, 0) < k]):
             return rows
         # all clusters of the size were read, so that the source has changed
         if all(share[m] == 1 for m in short):
@@ -264,5 +266,4 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:
     """Return the interval of each point, (n,), by the ends of adjoining intervals from 0."""
     # intervals of length 0 have no point, and one above the last end, by rounding, is in the last interval
-    last = int(np.searchsorted(ends, ends[-1]))
-    return np.minimum(np.searchsorted(ends, points, side="right"), last)
+    return np.minimum(np.searchsorted(ends, points, side="right"), int(np.searchsorted(ends, ends[-1])))

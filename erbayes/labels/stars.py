@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import refuse_names, to_frame
-from .._internal.errors import DataError, head, number, refuse_cases
+from .._internal.errors import DataError, number, refuse_cases
 from ..design import UniformRecords
 from ..units.clustering import Clustering
 from ..units.ids import ids, same_kind
@@ -49,11 +49,11 @@ class Stars:
     @property
     def labels(self) -> pd.Series:
         """Labels for `erbayes.estimate`, record -> entity."""
-        undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
-        if len(undecided):
+        if len(undecided := self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]):
             such = " and ".join(map(repr, undecided.iloc[0, :2]))
-            said = f"{describe_counts(undecided['problem'])}; such as {such}"
-            raise DataError(f"{said}: decide them first, see problems")
+            raise DataError(
+                f"{describe_counts(undecided['problem'])}; such as {such}: decide them first, see problems"
+            )
         return self.answers.set_index("record")["entity"]
 
 
@@ -117,8 +117,7 @@ def read_stars(
         Flaw.NOT_SAMPLED: not_sampled,
     }
     listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
-    problems = pd.concat(listed, ignore_index=True).astype(object)
-    return Stars(members, pd.Index(entity[drawn]), problems)
+    return Stars(members, pd.Index(entity[drawn]), pd.concat(listed, ignore_index=True).astype(object))
 
 
 def _read_pairs(pairs: Any, drawn: pd.Index, left: str, right: str, answer: str) -> pd.DataFrame:
@@ -133,12 +132,13 @@ def _read_pairs(pairs: Any, drawn: pd.Index, left: str, right: str, answer: str)
         same_kind(drawn, end, f"column {column!r} of the pairs", "ids of sampled records")
     verdicts = pd.to_numeric(frame[answer], errors="coerce").astype("float64")
     unclear = frame[answer].notna() & ~verdicts.isin([0, 1])
-    if unclear.any():
-        raise DataError(
-            f"{unclear.sum():,} of {len(unclear):,} answers {answer!r} are neither match nor none, such as "
-            f"{head(frame[answer][unclear])}: make scores and words True, False or missing, as in "
-            f"table[{answer!r}].map({{'match': True, 'non-match': False}})"
-        )
+    refuse_cases(
+        frame[answer][unclear],
+        f"answers {answer!r} are neither match nor none",
+        ": make scores and words True, False or missing, as in "
+        f"table[{answer!r}].map({{'match': True, 'non-match': False}})",
+        of=len(unclear),
+    )
     return pd.DataFrame({"sampled": first, "record": second, "match": verdicts.to_numpy()})
 
 
@@ -235,11 +235,10 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     tops = ids(frame["drawn"], "column 'drawn' of the answers")
     probability = pd.to_numeric(frame["probability"], errors="coerce").astype(float)
     wrong = frame["probability"].notna() & ~probability.between(0, 1)
-    if wrong.any():
-        raise DataError(
-            f"{int(wrong.sum()):,} of {len(wrong):,} answers 'probability' are not from 0 to 1, such as "
-            f"{head(frame['probability'][wrong])}: divide percentages by 100, and leave out what is not known"
-        )
+    then = ": divide percentages by 100, and leave out what is not known"
+    refuse_cases(
+        frame["probability"][wrong], "answers 'probability' are not from 0 to 1", then, of=len(wrong)
+    )
     unnamed = frame["record"].isna()
     if lacking := int((unnamed & probability.notna()).sum()):
         raise DataError(f"{lacking:,} of {len(frame):,} answers have a probability and no 'record'")
@@ -250,8 +249,9 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     for column, end in (("drawn", tops), ("record", records)):
         same_kind(drawn, end, f"column {column!r} of the answers", "ids of drawn records")
     rows = ": give each a row or more, without a probability if the machine cannot tell"
-    unanswered = drawn.unique()[~drawn.unique().isin(tops)]
-    refuse_cases(unanswered, "drawn records have no answer", rows, of=drawn.nunique())
+    refuse_cases(
+        drawn.unique()[~drawn.unique().isin(tops)], "drawn records have no answer", rows, of=drawn.nunique()
+    )
     strangers, remedy = tops[~tops.isin(drawn)].unique(), ": list every draw, in the order of drawing"
     refuse_cases(strangers, "records of column 'drawn' were not drawn", remedy)
     pairs = pd.MultiIndex.from_arrays([tops, records])
@@ -276,8 +276,10 @@ def _as_predicted(
 ) -> pd.DataFrame:
     """Return the answers with the threshold as probability if the prediction says that a record belongs."""
     if prediction is None:
-        said = f"the machine cannot tell in {int((~known).sum()):,} of {len(known):,} answers"
-        raise DataError(f"{said}: pass prediction=, whose clusters then decide")
+        raise DataError(
+            f"the machine cannot tell in {int((~known).sum()):,} of {len(known):,} answers: "
+            "pass prediction=, whose clusters then decide"
+        )
     clusters = Clustering.of(prediction, "prediction")
     named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
     absent = named[~named.isin(clusters.records)]

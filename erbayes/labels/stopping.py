@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence, need_object, number, refuse_cases
 from ..design.sample import Sample, need_sample
 from ..engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
 from ..engine.closed_form import ClosedForm, with_cases
@@ -132,8 +132,14 @@ class Check(Pictured):
                 reasons[j] = f"it {SAID[verdicts[j]]} only if labels have no errors"
                 verdicts[j] = Verdict.OPEN
         further = tuple(None if v is Verdict.OPEN else n for v, n in zip(verdicts, self.further, strict=True))
-        allowed = replace(self, estimate=estimate, interval=interval, further=further)
-        return replace(allowed, verdicts=tuple(verdicts), reasons=tuple(reasons))
+        return replace(
+            self,
+            estimate=estimate,
+            interval=interval,
+            verdicts=tuple(verdicts),
+            further=further,
+            reasons=tuple(reasons),
+        )
 
     def table(self) -> pd.DataFrame:
         """Return the verdicts, one row per metric."""
@@ -208,8 +214,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
         raise DataError("nothing to check: no metric has a minimum")
     named = [(metric, least) for name, least in minimum.items() for metric in resolve_metrics(name)]
     metrics = tuple(metric for metric, _ in named)
-    if twice := [m.name for m in dict.fromkeys(metrics) if metrics.count(m) > 1]:
-        raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
+    twice = [m.name for m in dict.fromkeys(metrics) if metrics.count(m) > 1]
+    refuse_cases(twice, "metrics have two minima", ": leave out one")
     required = np.array([_check_minimum(metric, least) for metric, least in named])
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
@@ -246,11 +252,9 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     if np.isnan(fit.sd).any():
         raise DataError(f"{metric.name} has no standard error in this sample: label more")
     answer = _judge_fit(sample, metric, fit, minimum, rule, level)
-    cases = with_cases(fit, sample, [metric]).cases
-    if cases is None:
+    if (cases := with_cases(fit, sample, [metric]).cases) is None:
         return answer
-    both = cases.wrong, cases.right
-    of_each = [_judge_fit(sample, metric, case, minimum, rule, level) for case in both]
+    of_each = [_judge_fit(sample, metric, case, minimum, rule, level) for case in (cases.wrong, cases.right)]
     ends = np.stack([answer.interval, *(one.interval for one in of_each)])
     answer = answer._replace(interval=np.array([ends[:, 0].min(), ends[:, 1].max()]))
     if answer.verdict is Verdict.OPEN or {one.verdict for one in of_each} == {answer.verdict}:
@@ -281,8 +285,9 @@ def _judge_fit(
     certain = _judge_bounds(fit.unseen.certain[0], minimum) is not Verdict.OPEN
     if verdict is not Verdict.FAILS and not certain:
         undecided = verdict is not _judge_bounds(reached, minimum)
-        refuted = np.isnan(of_all).any()
-        reason = REFUTED if refuted else _explain_unreached(sample, known, unreached, undecided)
+        reason = (
+            REFUTED if np.isnan(of_all).any() else _explain_unreached(sample, known, unreached, undecided)
+        )
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
         further = _count_further_draws(fit, kind, level, minimum, len(sample))

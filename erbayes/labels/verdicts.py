@@ -176,18 +176,20 @@ def _read_sheet_file(file: Path, blind: bool) -> pd.DataFrame:
     """Return the rows of a sheet. Sheets do not know the time."""
     name = re.fullmatch(r"sheet-(.+)", file.stem)
     if name is None or file.suffix.lower() not in {".csv", ".xlsx"}:
-        said = "files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
-        raise DataError(f"{file.name}: {said}")
+        raise DataError(
+            f"{file.name}: files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
+        )
     table = read_sheet(file)
     if missing := [c for c in ("task", "record", "role", *FILLED) if c not in table.columns]:
         raise DataError(f"{file.name} has no column {head(missing, 9)}; it has {head(table.columns, 20)}")
-    shown = table[table["role"].isin([CLUSTER, CANDIDATE])]
-    if blind and len(shown) and name[1] != DECIDED:
-        said = f"row {shown.index[0]} tells the role {shown['role'].iloc[0]!r}, which a blind sheet hides"
-        why = "its answers are those of another folder, or the column was filled in"
-        raise DataError(f"{file.name}: {said}: {why}")
-    where = [f"{file.name}, row {row}" for row in table.index]
-    return table.assign(annotator=name[1], where=where, **{SECONDS: ""})
+    if blind and len(shown := table[table["role"].isin([CLUSTER, CANDIDATE])]) and name[1] != DECIDED:
+        raise DataError(
+            f"{file.name}: row {shown.index[0]} tells the role {shown['role'].iloc[0]!r}, which a blind "
+            "sheet hides: its answers are those of another folder, or the column was filled in"
+        )
+    return table.assign(
+        annotator=name[1], where=[f"{file.name}, row {row}" for row in table.index], **{SECONDS: ""}
+    )
 
 
 def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
@@ -208,8 +210,9 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
 def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
     """Return the rows with record (missing if blank or no id), role, undecided, unusable and seconds."""
     blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
-    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
-    records = pd.Series(ids, rows.index, dtype=object)
+    records = pd.Series(
+        [read_id(text, tasks.records, tasks.integers) for text in rows["record"]], rows.index, dtype=object
+    )
     unread = (rows["same"] != "") & ~rows["same"].isin(MARKS)
     problems.note(Fault.UNREADABLE, rows[unread])
     problems.note(Fault.NO_ID, rows[records.isna() & ~blank])
@@ -303,8 +306,7 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
 def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return the records that some of several complete answers accept, and others do not: by, record."""
     times = accepted.groupby([*by, "record"], sort=False).size().rename("times").reset_index()
-    of = answers.groupby(by, sort=False).size().rename("of").reset_index()
-    both = times.merge(of, on=by)
+    both = times.merge(answers.groupby(by, sort=False).size().rename("of").reset_index(), on=by)
     return both[both["times"] < both["of"]]
 
 
@@ -317,8 +319,9 @@ def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     problems.note(Fault.CONTRADICTED, differing)
     merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
     # a page counts on from save to save
-    seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
-    merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
+    merged = merged.drop(columns=SECONDS).merge(
+        states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index(), on=BY
+    )
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
     return TaskAnswers(merged, marks.drop_duplicates([*BY, "record", "same"]))
 
@@ -334,8 +337,9 @@ def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) ->
     one = undecided[undecided["task"].isin(complete["task"])]
     problems.note(Fault.ONE_CANNOT_TELL, one.assign(record=tasks.drawn[one["task"]].to_numpy()))
     first = pd.concat([decided, complete, undecided, states]).drop_duplicates("task", ignore_index=True)
-    disputed = first["task"].isin(differing["task"])
-    return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
+    return merged.of(
+        first.assign(state=first["state"].mask(first["task"].isin(differing["task"]), State.DISPUTED))
+    )
 
 
 def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:
@@ -396,7 +400,9 @@ def _pair_annotators(
         one, other = entities[first], entities[second]
         one, other = one[one["mention"].isin(other["mention"])], other[other["mention"].isin(one["mention"])]
         if len(one):
-            records = pd.concat([one, other, members])["record"].drop_duplicates()
-            prediction = {record: cluster.get(record, f"alone {record}") for record in records}
+            prediction = {
+                record: cluster.get(record, f"alone {record}")
+                for record in pd.concat([one, other, members])["record"].drop_duplicates()
+            }
             pairs[first, second] = AnnotatorPair.of(one, other, prediction)
     return pairs
