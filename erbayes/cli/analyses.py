@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import erbayes as eb
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, refuse_cases
 from .inputs import Inputs, One
 from .lazily import (
     arrays,
@@ -86,8 +86,8 @@ class Minima:
         if not named:
             raise DataError("nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE")
         names = [name for name, _ in named]
-        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-            raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        refuse_cases(twice, "metrics have two minima", ": leave out one")
         return dict(named)
 
 
@@ -195,9 +195,10 @@ def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Anno
         name, _, value = (text.strip() for text in part.partition("="))
         errors, slash, cases = value.partition("/")
         if name in rates or name not in eb.labels.annotators.NONE:
-            known = ", ".join(eb.labels.annotators.NONE)
-            said = f"--annotator-errors {text}: {name!r} is no rate ({known}), or stands there twice"
-            raise DataError(f"{said}: write each rate once, as {RATES}, or {FOLDER}")
+            raise DataError(
+                f"--annotator-errors {text}: {name!r} is no rate ({', '.join(eb.labels.annotators.NONE)}), "
+                f"or stands there twice: write each rate once, as {RATES}, or {FOLDER}"
+            )
         try:
             if not slash or name == "unsure":
                 rates[name] = float(value)
@@ -206,8 +207,10 @@ def _parse_rates(text: str, returned: eb.labels.Labels | None) -> eb.labels.Anno
             else:  # the prior of so many errors among so many cases with Jeffreys' half
                 rates[name] = eb.labels.Beta(0.5 + float(errors), 0.5 + float(cases) - float(errors))
         except ValueError as error:
-            said = f"--annotator-errors {text}: write rates as {RATES}, or {FOLDER}"
-            raise DataError(f"{said}; {part.strip()!r} is no number, and no errors/cases") from error
+            raise DataError(
+                f"--annotator-errors {text}: write rates as {RATES}, or {FOLDER}; {part.strip()!r} is no "
+                "number, and no errors/cases"
+            ) from error
     return eb.labels.Annotator(**rates)
 
 
@@ -254,8 +257,9 @@ class Domains:
     def read(self, inputs: One, units: eb.units.Units) -> Callable[..., eb.analysis.domains.ByDomain]:
         """Read the groups, and return what estimates metrics of each from a sample of such units."""
         groups = self.groups(inputs, [units])
-        known = self.known(inputs, groups).get("")
-        return partial(eb.by_domain, groups=groups, prediction=known, links=self.links)
+        return partial(
+            eb.by_domain, groups=groups, prediction=self.known(inputs, groups).get(""), links=self.links
+        )
 
     def compare(
         self,
@@ -266,9 +270,8 @@ class Domains:
     ) -> eb.analysis.domains.ComparedByDomain:
         """Compare predictions by group, with an engine that is chosen."""
         groups = self.groups(inputs, [sample.units for sample in comparison.samples])
-        known = self.known(inputs, groups)
         return eb.analysis.domains.compare_by_domain(
-            comparison, groups, metrics, predictions=known, links=self.links, **chosen
+            comparison, groups, metrics, predictions=self.known(inputs, groups), links=self.links, **chosen
         )
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
@@ -290,8 +293,7 @@ class Domains:
     def _read(self, path: Path, inputs: Inputs, column: str) -> tuple[pd.Series, pd.Series]:
         reading = inputs.reading
         if self.attributes is None:  # the prediction itself, whose records are read as it is
-            part = next(iter(inputs.parts().values()))
-            taken = reading.take(part, "prediction", inputs.near)
+            taken = reading.take(next(iter(inputs.parts().values())), "prediction", inputs.near)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             arrays.refuse_names([column], list(taken.table.columns), str(path))
@@ -317,8 +319,10 @@ class Domains:
     def _note_without_group(self, records: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""
         if records:
-            said = f"{records:,} records of PREDICTION have no {self.column}"
-            message(f"note: {said}, so that its totals are estimated")
+            message(
+                f"note: {records:,} records of PREDICTION have no {self.column}, so that its totals are "
+                "estimated"
+            )
 
 
 OWN = "Your own numbers"

@@ -82,15 +82,15 @@ def clusters_command(
     """
     if inputs.part.table is not None:
         raise DataError("erbayes clusters reads files: name a file, and leave out --table")
-    alone = None if blank is None else blank == "own"
-    clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
+    clustering, read = inputs.reading.read(
+        inputs.part, "prediction", alone=None if blank is None else blank == "own"
+    )
     inputs.reading.refuse_unbound()
     message(f"read {read}")
     for note in eb.units.units.histogram(clustering.sizes).look():
         message(f"note: {note}")
     cluster = clustering.clusters.take(clustering.codes)
-    table = pd.DataFrame({"record": clustering.records, "cluster": cluster})
-    printing.show(Answer(table=table, ids=True))
+    printing.show(Answer(table=pd.DataFrame({"record": clustering.records, "cluster": cluster}), ids=True))
 
 
 @command("estimate")
@@ -127,8 +127,9 @@ def estimate_command(
     domains.refuse_models(by_engine)
     sample, read = inputs.sample(**domains.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
-        absent = f"{sample.units.unmatched} labelled records are not in PREDICTION"
-        message(f"note: {absent}; --missing {unmatched}")
+        message(
+            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
+        )
     of_groups = None if domains.column is None else domains.read(inputs, sample.units)
     result = by_engine.run(inputs, asked, sample, metrics, of_groups)
     if errors.option is not None:
@@ -137,8 +138,9 @@ def estimate_command(
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         result = Result(table, result.method, result.alarms, said, found.both)
     picture.save(result.drawn, inputs.level)
-    alarms = [*inputs.cautions, *map(say, result.alarms)]
-    _show_estimates(printing, result, alarms, count_read(sample, text=read))
+    _show_estimates(
+        printing, result, [*inputs.cautions, *map(say, result.alarms)], count_read(sample, text=read)
+    )
 
 
 def _show_estimates(
@@ -199,8 +201,7 @@ def compare_command(
     alarms = [*inputs.cautions, *_say_of_comparison(inputs, predictions, comparison, kind)]
     table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
     if domains.column is not None:
-        by_group = domains.compare(inputs, comparison, metrics, chosen)
-        table, said = by_group.table(inputs.level, kind), ""
+        table, said = domains.compare(inputs, comparison, metrics, chosen).table(inputs.level, kind), ""
     if errors.option is not None:
         errors.refuse_scan(inputs)
         found = errors.run_any(inputs, answer, labels, design, inputs.sort_shown(predictions))
@@ -224,8 +225,10 @@ def _say_of_comparison(
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        raised = eb.alarms(sample, comparison.metrics, levels[levels["prediction"] == name])
-        alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
+        alarms += [
+            say(alarm.about(f"{name}: "))
+            for alarm in eb.alarms(sample, comparison.metrics, levels[levels["prediction"] == name])
+        ]
     alarms += map(say, comparison.joint.alarms)
     if left_out := comparison.left_out:
         message(f"caution: {left_out} labelled records, which not all predictions have, are left out")
@@ -247,8 +250,9 @@ class Page:
 
     def __post_init__(self) -> None:
         if self.output.exists() and not self.replace_page:
-            remedy = Remedy("name another page (-o), or replace it", "", "--replace")
-            raise DataError(f"{self.output} is there", remedy)
+            raise DataError(
+                f"{self.output} is there", Remedy("name another page (-o), or replace it", "", "--replace")
+            )
 
     def records(self, inputs: One) -> pd.DataFrame | None:
         """Return the records of a folder with the columns that are named, None if none is."""
@@ -260,8 +264,9 @@ class Page:
         others = records.columns.drop(sections.COLUMNS)
         names = [*others] if self.with_records == "all" else self.with_records.split(",")
         if missing := [name for name in names if name not in others]:
-            said = f"{inputs.labels} has no column {head(missing)} for --with-records"
-            raise DataError(f"{said}; it has {head(others, 20)}")
+            raise DataError(
+                f"{inputs.labels} has no column {head(missing)} for --with-records; it has {head(others, 20)}"
+            )
         return records[[*sections.COLUMNS, *names]]
 
 

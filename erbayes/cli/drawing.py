@@ -10,7 +10,7 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, refuse_cases
 from .._internal.names import find_known
 from .lazily import (
     answer_faults,
@@ -110,12 +110,6 @@ class Planned:
         plan: plans.Plan = cls() if self.of is None else cls(plans.PLANS[self.of]())
         return plan
 
-    def values_of_records(self) -> pd.Series | None:
-        """Return the value of every record, if the plan needs one."""
-        if self.values is None:
-            return None
-        return (numbers if self.design == "given-chances" else keyed)(self.values, "record", "value")
-
 
 @panel("What annotators see")
 class Shown:
@@ -198,8 +192,7 @@ class Shown:
             clusters = prediction.codes[records.get_indexer(ids.as_index(rows.iloc[:, 0]))]
         kept = [] if self.show is None else self.show.split(",")
         arrays.refuse_names(kept, list(rows.columns), str(path))
-        told = [str(c) for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]
-        if told:
+        if told := [str(c) for c in ids.columns_that_tell(rows.iloc[:, 1:], clusters) if c not in kept]:
             message(
                 f"note: {', '.join(told)} of {path} left out, which would tell the prediction to annotators: "
                 f"--show {','.join(told)} keeps it"
@@ -219,8 +212,9 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
         swept = {"threshold": readings.SWEEP} if find_known(pairs.columns, "score") else {}
         named = name_columns(path, links={"edges": True, **swept})
         try:  # a table of a matcher, whose ids may be unique in their source alone
-            near = readings.Near({None: pd.Index(drawn.table["record"])})
-            taken = column_roles.read_prediction(pairs, named, near)
+            taken = column_roles.read_prediction(
+                pairs, named, readings.Near({None: pd.Index(drawn.table["record"])})
+            )
         except DataError as error:
             raise DataError(
                 f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two "
@@ -277,8 +271,7 @@ def draw_command(
     else:
         folders.refuse_dependent(older)
         plan, number = older.drawn.plan, older.drawn.n + (planned.more or 0)
-        design: Any = plans.to_plain(plan)["name"]
-        planned = replace(planned, design=design, n=number, seed=older.drawn.seed)
+        planned = replace(planned, design=plans.to_plain(plan)["name"], n=number, seed=older.drawn.seed)
     drawn, table, read = _draw_tasks(inputs, planned, shown, plan, older)
     # a folder keeps the files that it was made of, and the call that drew it
     paths = {name: str(path) for one in (inputs, shown, planned) for name, path in files_of(one)}
@@ -306,7 +299,10 @@ def _draw_tasks(
     inputs: PredictionOptions, planned: Planned, shown: Shown, plan: plans.Plan, older: folders.Folder | None
 ) -> tuple[eb.labels.RecordDraws, pd.DataFrame, str]:
     """Return the draws of a plan, in all with those of an older folder, their tasks, and what was read."""
-    values = planned.values_of_records()
+    values = None
+    if planned.values is not None:
+        read_values = numbers if planned.design == "given-chances" else keyed
+        values = read_values(planned.values, "record", "value")
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
         if older is not None:
@@ -315,13 +311,11 @@ def _draw_tasks(
             values = _flag_new(planned.top_up, prediction)
         with saying_alarms() as said:
             drawn = eb.labels.draw(prediction, plan, n=planned.n, seed=planned.seed, values=values)
-        heap = heaps.find_heap(drawn.known)
-        if said and heap is not None:
+        if said and (heap := heaps.find_heap(drawn.known)) is not None:
             number = min(LOOKED_AT, heap.clusters)
             with sources.open_source(prediction) as source:
                 first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
-            names = head(first["cluster"].head(number), number)
-            message(f"note: such as {names}, which are drawn at random")
+            message(f"note: such as {head(first['cluster'].head(number), number)}, which are drawn at random")
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         in_memory = prediction if isinstance(prediction, eb.Clustering) else None
@@ -339,10 +333,10 @@ def _flag_new(older: Path, prediction: Any) -> pd.Series:
         folder.drawn.uniform()
     if not isinstance(prediction, eb.Clustering):
         raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
-    new = ~prediction.records.isin(read_drawn_from(folder).records)
-    if not new.any():
-        old = f"all {len(new):,} records of PREDICTION are old"
-        raise DataError(f"--top-up {older}: {old}: none can be drawn")
+    if not (new := ~prediction.records.isin(read_drawn_from(folder).records)).any():
+        raise DataError(
+            f"--top-up {older}: all {len(new):,} records of PREDICTION are old: none can be drawn"
+        )
     message(
         f"note: {new.sum():,} of {len(new):,} records are new since {older} was drawn. Add rows to its "
         "sheets for those that belong to its entities, as an estimate from both counts whole entities"
@@ -352,16 +346,12 @@ def _flag_new(older: Path, prediction: Any) -> pd.Series:
 
 def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     """Refuse candidates that are not in the prediction, such as clusters that were taken for records."""
-    candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
-    if not len(candidates):
+    if not len(candidates := pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())):
         return
     with sources.open_source(prediction) as source:
         strange = candidates[~candidates.isin(source.look_up(candidates)["record"])]
-    if len(strange):
-        raise DataError(
-            f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "
-            f"{head(strange)}: --candidates are pairs of its records, and --looser a record and its cluster"
-        )
+    then = ": --candidates are pairs of its records, and --looser a record and its cluster"
+    refuse_cases(strange, "candidates are not in PREDICTION", then, of=len(candidates))
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
@@ -380,8 +370,7 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
 
 
 def _note_candidates(table: pd.DataFrame) -> None:
-    candidates = (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()
-    if not candidates.any():
+    if not (candidates := (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()).any():
         message(
             "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
             "and recall comes out too high: --search, --looser or --candidates show some"
@@ -437,17 +426,15 @@ def labels_command(
             f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
             "sheets, or together in the sheet that --decide writes"
         )
-    written: list[Path] = []
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
         with files.replacing(problems) as new:
             sheets.write_sheet(faults, new, ())
-        written.append(problems)
+        typer.echo(f"wrote {problems}", err=not plain)
     if decide:
-        written.append(labels.write_disputed())
+        typer.echo(f"wrote {labels.write_disputed()}", err=not plain)
     if output is not None:
-        table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        files.write_text(output, render_csv(table, ids=True))
-        written.append(output)
-    for path in written:
-        typer.echo(f"wrote {path}", err=not plain)
+        files.write_text(
+            output, render_csv(labels.labels.rename_axis("record").rename("entity").reset_index(), ids=True)
+        )
+        typer.echo(f"wrote {output}", err=not plain)

@@ -9,7 +9,7 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Sentence, head
+from .._internal.errors import DataError, Sentence, head, refuse_cases
 from .._internal.remedies import Missing
 from .lazily import (
     answer_faults,
@@ -78,12 +78,12 @@ def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what:
     wrong = both["new"].isna() & both.index.isin(now) | both["old"].isna() & both.index.isin(before)
     for side in ("old", "new"):
         wrong |= both[side].isin(pairs.loc[pairs.duplicated(side), side])
-    if wrong.any():
-        raise DataError(
-            f"{what} contradict each other about the entities of {wrong.sum():,} records, such as "
-            f"{head(both.index[wrong])}: an entity of both has the same records in both, apart from new ones "
-            "that the older folder leaves out; correct the answers in either"
-        )
+    refuse_cases(
+        both.index[wrong],
+        f"{what} contradict each other about the entities of {{n}} records, such as",
+        ": an entity of both has the same records in both, apart from new ones that the older folder leaves "
+        "out; correct the answers in either",
+    )
     # an entity is named by one of its records, so that no two entities have one name
     known = old[~old.index.isin(new.index)]
     united: pd.Series = pd.concat([new, known.replace(dict(zip(pairs["old"], pairs["new"], strict=True)))])
@@ -97,8 +97,7 @@ def _warn_incomplete(
     cluster = pd.Series(now.codes, now.records)
     unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)
     mine = united[older.labels.index]
-    near = cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()
-    if near.any():
+    if (near := cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()).any():
         message(
             f"caution: {mine[near].nunique():,} of {mine.nunique():,} entities of {older.folder.path} share "
             "a predicted cluster with new records that no answer names. If some are theirs, add rows "
@@ -149,8 +148,9 @@ class Returned:
         uniform = drawing.design == "uniform-records"
         named = {"design": None if uniform else drawing.design, "entity": self.entity}
         if options := [name for name, value in named.items() if value is not None] + drawing.given:
-            said = f"the folder {path} says how its records were drawn"
-            raise DataError(f"{said}: leave out {name_options(options)}")
+            raise DataError(
+                f"the folder {path} says how its records were drawn: leave out {name_options(options)}"
+            )
         if (path / TABLE).is_file():
             raise DataError(f"{path} has pairs, which erbayes pairs reads")
         labels = eb.labels.read_labels(path)
@@ -188,8 +188,9 @@ class Returned:
                     "and the one that it tops up are read together once all have: answer them"
                 )
         before, now = (read_drawn_from(one.folder) for one in (older, labels))
-        what = f"{older.folder.path} and {self.labels}"
-        united = unite(older.labels, labels.labels, before.records, now.records, what)
+        united = unite(
+            older.labels, labels.labels, before.records, now.records, f"{older.folder.path} and {self.labels}"
+        )
         _warn_incomplete(united, older, before, now)
         draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
         return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
@@ -283,8 +284,7 @@ class Inputs(Returned):
 
     def name_added(self, prediction: eb.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
-        returned = self.returned
-        if returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
+        if (returned := self.returned) is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
         if not returned.labels.index.isin(prediction.records).all():
             problems = eb.labels.read_labels(returned.folder, prediction).problems
@@ -311,12 +311,10 @@ class Inputs(Returned):
     def near(self) -> readings.Near | None:
         """Return what labels say of records without the prediction."""
         if self.returned is not None:
-            index: pd.Index = self.returned.labels.index
-            return readings.Near({None: index})
+            return readings.Near({None: self.returned.labels.index})
         table = files.read_table(self.labels)
         record = name_columns(self.labels).record or self.reading.record
-        near: readings.Near | None = column_roles.find_keys(table, record if record in table else None)
-        return near
+        return column_roles.find_keys(table, record if record in table else None)
 
     def labelled(self, records: pd.Index | None = None) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
@@ -327,8 +325,7 @@ class Inputs(Returned):
             near = None if records is None else readings.Near({records.name: records})
             frame = read_ids(self.frame, self.reading.record, near)
         if self.returned is not None:
-            answers = self.returned.labels if self.both is None else self.both[0]
-            labels = eb.Clustering.of(answers, "labels")
+            labels = eb.Clustering.of(self.returned.labels if self.both is None else self.both[0], "labels")
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             labels, read = self.reading.read_labels(self.labels, self.entity, records)
@@ -378,8 +375,9 @@ class One(PredictionOptions, Inputs):
     def _sample_clusters(self, returned: eb.labels.Labels) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         if given := [name for name in ("drawn_from", "frame", "looks") if getattr(self, name) is not None]:
-            said = f"{self.labels} takes no {name_options(given[:1])}"
-            raise DataError(f"{said}: {returned_answers.JUDGES_ITS_OWN}")
+            raise DataError(
+                f"{self.labels} takes no {name_options(given[:1])}: {returned_answers.JUDGES_ITS_OWN}"
+            )
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)

@@ -164,8 +164,7 @@ def option(
 
 def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **settings: Any) -> Any:
     """Return an argument, as `option` does an option. In the help it is its name in capitals."""
-    made = typer.Argument(help=help, parser=parser, **settings)
-    return field(default=default, metadata={"option": made})
+    return field(default=default, metadata={"option": typer.Argument(help=help, parser=parser, **settings)})
 
 
 PICTURES = "svg png pdf jpg jpeg webp eps tif tiff".split()
@@ -236,8 +235,7 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         # required options come first, as in a signature
         options = sorted(_list_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
-        summary = (work.__doc__ or "").partition("\n")[0]
-        return app.command(name, cls=Explained, short_help=summary)(run)
+        return app.command(name, cls=Explained, short_help=(work.__doc__ or "").partition("\n")[0])(run)
 
     return register
 
@@ -287,8 +285,10 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
 @cache
 def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
     """Parameters of a function or class, and whether each is a class of options."""
-    parameters = signature(work, eval_str=True).parameters.values()
-    return [(parameter, is_dataclass(parameter.annotation)) for parameter in parameters]
+    return [
+        (parameter, is_dataclass(parameter.annotation))
+        for parameter in signature(work, eval_str=True).parameters.values()
+    ]
 
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
@@ -323,8 +323,7 @@ def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
 def files_of(options: Any) -> Iterator[tuple[str, Path]]:
     """Files that options name, each after the name of its option."""
     for one in fields(options):
-        value = getattr(options, one.name)
-        if is_dataclass(value):
+        if is_dataclass(value := getattr(options, one.name)):
             yield from files_of(value)
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, Path):

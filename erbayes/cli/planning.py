@@ -58,17 +58,14 @@ def plan_command(
     _note_unreached(pilot, designs, table)
     if not per_unit and per_record == 1:
         message("note: cost counts records to label; --per-unit and --per-record say what they cost")
-    about = count_read(pilot, text=read)
-    printing.show(Answer(table=blank_missing(table), alarms=alarms, read=about))
+    printing.show(Answer(table=blank_missing(table), alarms=alarms, read=count_read(pilot, text=read)))
 
 
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
     """Return the designs to plan for, by name: the default of draw, uniform ones, and that of a folder."""
     designs: dict[str, Planned] = {}
-    known = pilot.units.known
-    if known is not None and known.singletons and pilot.units.by_entity:
-        column = plans.Multipurpose().column(known)
-        designs["multipurpose"] = eb.design.ByPredictedSize(column)
+    if (known := pilot.units.known) is not None and known.singletons and pilot.units.by_entity:
+        designs["multipurpose"] = eb.design.ByPredictedSize(plans.Multipurpose().column(known))
     designs["uniform-records"] = eb.design.UniformRecords()
     designs["uniform-clusters"] = eb.design.UniformClusters()
     if inputs.returned is not None:
@@ -83,8 +80,7 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
 
 def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.DataFrame) -> None:
     """Say which planned designs are expected to leave out large clusters with many links."""
-    known = pilot.units.known
-    if known is None or not known.singletons:
+    if (known := pilot.units.known) is None or not known.singletons:
         return
     # the chance of a predicted cluster at one draw of a uniform design, up to a factor
     chances = {
@@ -92,8 +88,8 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
         eb.design.UniformClusters: eb.columns.PREDICTED_CLUSTERS,
     }
     for name, design in designs.items():
-        numbers = table.loc[table["design"] == name, "n"].dropna()
-        if numbers.empty:  # no number of draws reaches the half width of any metric
+        # no number of draws reaches the half width of any metric
+        if (numbers := table.loc[table["design"] == name, "n"].dropna()).empty:
             continue
         n = int(numbers.max())
         chance = (
@@ -143,8 +139,9 @@ def check_command(
         message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
         check = found.both
     alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
-    table = check.table().reset_index()
-    printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
+    printing.show_sentences(
+        Answer(table=check.table().reset_index(), sentences=check.sentences(), alarms=alarms, read=about)
+    )
     raise typer.Exit(stopping.STATUS[check.verdict])
 
 
@@ -189,11 +186,10 @@ def impact_command(
     estimated = numbers.estimate(inputs, sample, attributes, by, errors)
     table: pd.DataFrame = estimated.table(level=inputs.level)
     plain = estimated.random if errors.option is not None else estimated
-    about = count_read(sample, text=read)
     alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
     sentences = plain.sentences(inputs.level)
     if errors.option is None:
         table = table.reset_index()
     else:
         sentences = [estimated.sentence(inputs.level)]
-    printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=about))
+    printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=count_read(sample, text=read)))

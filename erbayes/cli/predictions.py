@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, refuse_cases
 from .lazily import arrays, column_roles, files, folders, ids, large_files, pd, readings
 from .options import (
     argument,
@@ -56,8 +56,9 @@ def read_ids(path: Path, record: str | None, near: readings.Near | None = None) 
     """Return the ids of a file, which may be a prediction."""
     table, said = files.read_table(path), said_of(path, 1)
     arrays.refuse_names(said, list(table.columns), str(path))
-    known = next(iter(said), record if record in table.columns else None)
-    return column_roles.read_records(table, str(path), known, near)
+    return column_roles.read_records(
+        table, str(path), next(iter(said), record if record in table.columns else None), near
+    )
 
 
 @panel("Files")
@@ -151,8 +152,7 @@ class ReadingOptions:
         optional = part.optional and (part.cluster not in table or bool(File.read(part.path).said))
         cluster = None if optional else part.cluster
         self.bound.update(["--cluster"] if cluster is not None else [])
-        record = self.bind(table.columns)
-        named = name_columns(part.path, record=record, cluster=cluster, links=links)
+        named = name_columns(part.path, record=self.bind(table.columns), cluster=cluster, links=links)
         if not named.ends:  # said of another table of the same matcher
             hints = File.read(part.path).hints.items()
             hinted = {name: column for name, column in hints if column in table.columns}
@@ -189,8 +189,9 @@ class ReadingOptions:
         said_of(path, 2)
         record = said.record or self.bind(table.columns)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
-        near = readings.Near.all_of(records)
-        taken = column_roles.read_prediction(table, named, near, groups="entity", what="labels")
+        taken = column_roles.read_prediction(
+            table, named, readings.Near.all_of(records), groups="entity", what="labels"
+        )
         files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
@@ -220,8 +221,9 @@ class ReadingOptions:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        columns = self._name_scanned({"": part})
-        with eb.large.drawing(self.source(part), columns, database=self.database) as source:
+        with eb.large.drawing(
+            self.source(part), self._name_scanned({"": part}), database=self.database
+        ) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
@@ -238,10 +240,10 @@ class ReadingOptions:
         """Return the columns of predictions that are scanned, of which records have one name in all."""
         named = {x: name_columns(p.path, record=self.record, cluster=p.cluster) for x, p in parts.items()}
         if foreign := [parts[name].path for name, one in named.items() if one.links or one.sources]:
-            said = "is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
-            raise DataError(f"{foreign[0]} {said}")
-        records = [*{one.record for one in named.values()}]
-        if len(records) > 1:
+            raise DataError(
+                f"{foreign[0]} is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
+            )
+        if len(records := [*{one.record for one in named.values()}]) > 1:
             raise DataError(f"files that are scanned together have one name for records, not {head(records)}")
         clusters: Any = {name: one.cluster for name, one in named.items()}
         clusters = clusters if len(parts) > 1 else clusters.popitem()[1]
@@ -275,11 +277,9 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
-    call = Call.of(folder.path)
-    if not call.options or "stored" in call.options:
+    if not (call := Call.of(folder.path)).options or "stored" in call.options:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    path = call.take("prediction")
-    if not path.is_file():
+    if not (path := call.take("prediction")).is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
     known = {x: call.options[x] for x in ("record", "alone", "strip", "any_id") if x in call.options}
@@ -375,9 +375,7 @@ def keyed(path: Path, key: str, value: str) -> pd.Series:
     frame = files.read_columns(path, 2, said_of(path, 2))
     key, value = frame.columns
     keys = ids.ids(frame[key], f"{path}, column {key!r}")
-    if not keys.is_unique:
-        twice = keys[keys.duplicated()]
-        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
+    refuse_cases(keys[keys.duplicated()], f"{path}: {{n}} ids are listed twice, such as")
     return pd.Series(ids.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
 
 
@@ -393,8 +391,10 @@ def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
     wrong = parsed.isna() | (whole & (parsed % 1 != 0))
     if wrong.any():
         kind, where = "whole numbers" if whole else "numbers", f"{path}, column {text.name!r}"
-        example = f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
-        raise DataError(f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {example}")
+        raise DataError(
+            f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as "
+            f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
+        )
     return parsed.astype("int64") if whole else parsed
 
 
@@ -402,6 +402,5 @@ def design_of(labels: eb.labels.Labels, drawn_from: Any = None) -> eb.design.con
     """Return the design of a folder, with the values of records that annotators have added, if it has any."""
     call, known, values = Call.of(labels.folder.path), labels.folder.drawn.values, None
     if known is not None and "values" in call.options and (path := call.take("values")).is_file():
-        read = numbers if pd.api.types.is_numeric_dtype(known) else keyed
-        values = read(path, "record", "value")
+        values = (numbers if pd.api.types.is_numeric_dtype(known) else keyed)(path, "record", "value")
     return labels.design(drawn_from, values=values)

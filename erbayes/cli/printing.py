@@ -87,8 +87,7 @@ def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
         if ids:
             said = "they stay as they are for programs, so that no spreadsheet program should open the file"
         message(f"note: {len(formulas):,} cells begin like a formula, such as {formulas[0]!r}: {said}")
-    text: str = (table if ids else safe).to_csv(index=False)
-    return text
+    return (table if ids else safe).to_csv(index=False)
 
 
 def render_plain(table: pd.DataFrame, width: int = 0, spare: Sequence[str] = SPARE) -> str:
@@ -104,8 +103,7 @@ def render_plain(table: pd.DataFrame, width: int = 0, spare: Sequence[str] = SPA
     text = digits.shown(table)
     if "level" in text and text["level"].nunique() == 1:  # which then stands in the heads of intervals
         level = f"{100 * float(text['level'].iloc[0]):g} %"
-        named = {x: f"{x} {level}" for x in ("lower", "upper")}
-        text = text.drop(columns="level").rename(columns=named)
+        text = text.drop(columns="level").rename(columns={x: f"{x} {level}" for x in ("lower", "upper")})
     widths = _fit(text, width or WIDTH, spare)
     if left_out := [str(name) for name in text if name not in widths]:
         message(f"note: {width} characters have no room for {', '.join(left_out)}: see --format csv")
@@ -212,10 +210,8 @@ class Formatted:
     @property
     def chosen(self) -> Format:
         """Return the format, which the ending of a file decides."""
-        for ending in ENDINGS:
-            if self._file is not None and self._file.suffix.lower() == f".{ending}":
-                return ending
-        return self.format or "table"
+        ending = "" if self._file is None else self._file.suffix.lower().removeprefix(".")
+        return next((known for known in ENDINGS if known == ending), self.format or "table")
 
     @property
     def _width(self) -> int:
@@ -253,8 +249,9 @@ class Printing(Formatted):
 
     def __post_init__(self) -> None:
         if self.format not in (None, self.chosen):
-            said = f"--output {self.output} ends in .{self.chosen}"
-            raise DataError(f"{said}: leave out --format, or end it in .txt")
+            raise DataError(
+                f"--output {self.output} ends in .{self.chosen}: leave out --format, or end it in .txt"
+            )
 
 
 @panel()
@@ -278,8 +275,7 @@ class Picture:
 
     def save(self, result: Any, level: float) -> None:
         """Write the picture, if the option names a file, in HTML the one to explore."""
-        path = self.picture
-        if path is not None and path.suffix.lower() == ".html":
+        if (path := self.picture) is not None and path.suffix.lower() == ".html":
             # a fixed id, so that the same result makes the same file
             page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
             files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))

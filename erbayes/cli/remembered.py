@@ -70,8 +70,7 @@ class File(Path):
     @classmethod
     def parse_file(cls, text: str) -> File:
         """Return a file, as `parse` does, and refuse a folder."""
-        file = cls.parse(text)
-        if file.is_dir():
+        if (file := cls.parse(text)).is_dir():
             raise typer.BadParameter(f"File {text!r} is a directory.")
         return file
 
@@ -122,9 +121,8 @@ def name_columns(
         raise DataError(f"{path} takes three columns behind its name at most, not {head(said, 20)}")
     named = {"threshold": given.get("threshold"), "cluster": cluster, "score": given.get("score")}
     behind = {"threshold": file.threshold, "cluster": said or None, "score": said[2:] or None}
-    for name, value in behind.items():
-        if value is not None and named[name] is not None:
-            raise DataError(f"{path}: --{name} and what stands behind the file both name it: leave out one")
+    if both := [name for name in named if None not in (named[name], behind[name])]:
+        raise DataError(f"{path}: --{both[0]} and what stands behind the file both name it: leave out one")
     threshold = given.get("threshold") if file.threshold is None else file.threshold
     ids = [name.rpartition("+") for name in said]
     sources, columns = tuple(source for source, _, _ in ids if source), [column for _, _, column in ids]
@@ -136,8 +134,7 @@ def name_columns(
     if cluster is not None:
         raise DataError(f"{path} has links, which have no --cluster: leave it out")
     if len(columns) == 1:
-        said_both = f"name the columns of both, as in {path}:LEFT,RIGHT"
-        raise DataError(f"{path}: a link has two records: {said_both}")
+        raise DataError(f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT")
     score, _, word = columns[2].partition("=") if len(columns) == 3 else (given.get("score"), "", "")
     known = {"word": word} if word else {"threshold": threshold}
     return readings.Named(ends=tuple(columns[:2]), sources=sources, score=score, links=True, **known)
@@ -258,15 +255,18 @@ def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call
     elif named and not own:
         # chances may depend on what was drawn from, if others are judged
         if values["drawn_from"] is None and "stored" not in options and origin.exists():
-            plan = folders.read_folder(call.folder).drawn.plan
-            free = isinstance(plan, (*plans.FREE, plans.PredictedClusters))
+            free = isinstance(
+                folders.read_folder(call.folder).drawn.plan, (*plans.FREE, plans.PredictedClusters)
+            )
             recalled |= {} if free else {"drawn_from": origin}
     else:
         names |= {"record", "stored"}
         recalled |= _recall_attributes(values, call)
     if not named and not origin.exists():
-        there = f"{origin}, from which {call.folder} was drawn, is not there"
-        raise DataError(f"{there}: name {first.upper()} before {call.folder}")
+        raise DataError(
+            f"{origin}, from which {call.folder} was drawn, is not there: "
+            f"name {first.upper()} before {call.folder}"
+        )
     if not named:
         recalled[first] = [origin, *given] if several else origin
     for name in names & options.keys() & values.keys():
@@ -295,8 +295,7 @@ def _recall_draw(values: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"--more takes {folder} and no option but --format: it remembers how it was drawn")
     if (folder / TABLE).is_file():
         raise DataError(f"--more: {folder} has pairs of bands, of which more draws are another sample")
-    call = Call.of(folder)
-    if not call.options:
+    if not (call := Call.of(folder)).options:
         raise DataError(f"{folder} does not say what was drawn from: draw the larger number anew")
     recalled = {name: call.take(name) for name in call.options if not name.endswith(COLUMNS)}
     if gone := [str(path) for path in recalled.values() if isinstance(path, Path) and not path.exists()]:

@@ -166,8 +166,7 @@ def thresholds_command(
     given = scored.table.clusters(at) or scored.table.given() | {"at": at}
     labels, design = scored.sample()
     least = {} if minima == Minima() else minima.read()
-    metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
-    given |= {"metrics": metrics}
+    given |= {"metrics": list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))}
 
     def judge(labels: Any, design: Any, **chosen: Any) -> curves.Curve:
         return eb.thresholds(labels=labels, design=design, **given | chosen)
@@ -176,10 +175,13 @@ def thresholds_command(
         curve = judge(labels, design, engine=by_engine.name, rng=SEED)
         if errors.option is not None:  # thresholds of the edges are the same for all labels
             if scored.returned is None:
-                knows = "which knows what annotators saw"
-                raise DataError(f"--annotator-errors needs a folder of erbayes draw as LABELS, {knows}")
-            shown_before = predictions.read_drawn_from(scored.returned.folder)
-            found = errors.run_any(scored, judge, labels, design, shown_before)
+                raise DataError(
+                    "--annotator-errors needs a folder of erbayes draw as LABELS, "
+                    "which knows what annotators saw"
+                )
+            found = errors.run_any(
+                scored, judge, labels, design, predictions.read_drawn_from(scored.returned.folder)
+            )
             options.message(
                 f"note: estimates allow for errors of labels: annotators {found.describe_rates()}"
             )
@@ -195,8 +197,9 @@ def thresholds_command(
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
-    answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
-    printing.show(answer)
+    printing.show(
+        Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
+    )
     picture.save(curve, scored.level)
 
 
@@ -264,8 +267,7 @@ def write_pairs(
     drawn = eb.pairs.draw_pairs(**given, n=n, seed=seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if attributes is not None:
-        records = ids.as_index(tasks["record"].unique())
-        rows = read_attributes(attributes, reading.record, records)
+        rows = read_attributes(attributes, reading.record, ids.as_index(tasks["record"].unique()))
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     files.write_text(table, render_csv(drawn))
@@ -305,8 +307,7 @@ def _read_answers(path: Path) -> pd.DataFrame:
         right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
         saved = pd.Series(right).mask(unknown, "?")
         table["same"] = saved.where(saved != "", table["same"].fillna(""))
-    open_ = table["same"].fillna("") == ""
-    if open_.all():
+    if (open_ := table["same"].fillna("") == "").all():
         raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
     if open_.any():
         options.message(f"note: {open_.sum():,} of {len(table):,} pairs have no answer yet, and are left out")
