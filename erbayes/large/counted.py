@@ -61,8 +61,9 @@ def count_rows(prediction: Prediction, any_id: bool) -> int:
     rounded = [f"({key} LIKE '%E+%' OR {key} LIKE '%e+%')" for key in texts]  # such as 1.00001E+11
     faults = [" OR ".join(headed or ["1 = 0"]), "1 = 0" if any_id else write_blank(prediction), *rounded]
     counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
-    select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
-    ((total, records, clusters, headings, blanks, *suspects),) = database.rows(select)
+    ((total, records, clusters, headings, blanks, *suspects),) = database.rows(
+        f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
+    )
     if headings:
         names = " or ".join(map(repr, columns.values()))
         raise DataError(
@@ -106,8 +107,7 @@ def refuse_blank_ends(prediction: Prediction) -> None:
     """Refuse cluster ids that are there without the blanks at their ends too, as `refuse_blanks` does."""
     select = f"SELECT DISTINCT c FROM {prediction.table} WHERE ({write_blank(prediction)}) LIMIT {HINTED}"
     ids = [id for (id,) in prediction.database.rows(select)]
-    bare = dict.fromkeys(id.strip() for id in ids)
-    there = [id for (id,) in prediction.rows_in("DISTINCT c", "c", bare)]
+    there = [id for (id,) in prediction.rows_in("DISTINCT c", "c", dict.fromkeys(id.strip() for id in ids))]
     records = [id for (id,) in prediction.rows_in("DISTINCT r", "r", ids)]
     refuse_blanks(pd.Index([*ids, *there]).unique(), "cluster ids of the prediction", pd.Index(records))
 
@@ -161,8 +161,9 @@ def count_sizes(
         # most ids have no capital, which a look tells without counting
         if read(f"SELECT MAX(CASE WHEN c <> LOWER(c) THEN 1 ELSE 0 END) FROM {table}")[0][0]:
             folded = f"SELECT COUNT(DISTINCT LOWER(c)) FROM {table} WHERE"
-            parts = prediction.database.parts("LOWER(c)", rows)
-            cased = sum(counts.values()) - sum(int(read(f"{folded} {part}")[0][0]) for part in parts)
+            cased = sum(counts.values()) - sum(
+                int(read(f"{folded} {part}")[0][0]) for part in prediction.database.parts("LOWER(c)", rows)
+            )
     # copied, so that sums add in the order in which they do in memory
     size, count = np.array(sorted(counts.items()), dtype=float).T.copy()
     return KnownTotals(size, count, cased=cased)
@@ -243,21 +244,22 @@ class InDatabase:
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         listed = ", ".join(f"'{int(bucket):04x}'" for bucket in buckets)
-        inside = f"SUBSTR(k, 1, 4) IN ({listed})"
-        return self._fetch_keyed(self._write_keyed(inside, seed) if listed else "")
+        return self._fetch_keyed(self._write_keyed(f"SUBSTR(k, 1, 4) IN ({listed})", seed) if listed else "")
 
     def counts(self, seed: int) -> pd.DataFrame:
         select = f"SELECT SUBSTR(k, 1, 4) AS b, m, v FROM ({self._write_keyed('1 = 1', seed)}) AS a"
-        sql = f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v"
-        table = self.prediction.database.fetched(sql, ["bucket", "size", "value", "records"])
+        table = self.prediction.database.fetched(
+            f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v",
+            ["bucket", "size", "value", "records"],
+        )
         digits = table["bucket"].astype("category")
         numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
         table = table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
         return table if self.valued else table.drop(columns="value")
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        key = tuple(sorted(clusters))
-        if key not in self._members:  # of the last clusters, for which plans and `draw` ask both
+        # of the last clusters, for which plans and `draw` ask both
+        if (key := tuple(sorted(clusters))) not in self._members:
             self._members.clear()
             self._members[key] = self._fetch_listed(KEYED[:2], "r, c", self.prediction.table, "c", key)
         return self._members[key]
@@ -275,8 +277,9 @@ class InDatabase:
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
     def of_clusters(self) -> Self:
-        rows = f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p"
-        return replace(self, rows=rows, by_cluster=True, valued=False)
+        return replace(
+            self, rows=f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p", by_cluster=True, valued=False
+        )
 
     def _write_keyed(self, condition: str, seed: int) -> str:
         """SQL of the columns r, c, m, k, v of the rows whose key k meets a condition."""
@@ -291,8 +294,10 @@ class InDatabase:
     def _fetch_keyed(self, sql: str) -> pd.DataFrame:
         """Return the records of a statement, none if there is no statement."""
         table = self.prediction.database.fetched(sql, KEYED) if sql else pd.DataFrame(columns=KEYED)
-        keys = np.array([int(key[:OF_KEY], 16) for key in table["key"]], dtype=np.uint64)
-        table = table.assign(size=table["size"].astype(np.int64), key=keys)
+        table = table.assign(
+            size=table["size"].astype(np.int64),
+            key=np.array([int(key[:OF_KEY], 16) for key in table["key"]], dtype=np.uint64),
+        )
         return table if self.valued else table.drop(columns="value")
 
 

@@ -248,8 +248,7 @@ class RunSQLTable(Database):
 
     def use(self, *columns: str) -> None:
         self.look(*columns)
-        plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
-        if plain:
+        if plain := [column for column in columns if self.kinds[column] in {"string", "integer"}]:
             ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
             (extremes,) = self.rows(f"SELECT {ends} FROM {self.table}")
             for column, least, most in zip(plain, extremes[::2], extremes[1::2], strict=True):
@@ -262,8 +261,9 @@ class RunSQLTable(Database):
 
     def refuse_blind(self, column: str) -> None:
         """Refuse a column whose collation takes different strings for equal. No row is read."""
-        literals = enumerate(map(self.dialect.literal, ALIKE))
-        strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
+        strings = " UNION ALL ".join(
+            f"SELECT {text}, {i}" for i, text in enumerate(map(self.dialect.literal, ALIKE))
+        )
         all_texts = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
         for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({all_texts}) AS s GROUP BY x"):
             if first != last:
@@ -329,13 +329,10 @@ def _recognise_kind(value: Any) -> str | None:
 def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
     """Open a relation of DuckDB as a view of its own connection, which is dropped at the end."""
     view = f"erbayes_{uuid4().hex}"
-
-    def run(sql: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = relation.query(view, sql).fetchall()
-        return rows
-
     try:
-        yield RunSQLTable(RunSQL(run, view, names=list(relation.columns)))
+        yield RunSQLTable(
+            RunSQL(lambda sql: relation.query(view, sql).fetchall(), view, names=list(relation.columns))
+        )
     finally:
         relation.query(view, f"DROP VIEW IF EXISTS {view}")
 

@@ -135,7 +135,7 @@ def family(type: str) -> str:
 
 @dataclass
 class DuckTable(Database):
-    """A table in a connection of DuckDB, from which classes of sources derive that attach their data."""
+    """An opened Arrow dataset in a connection of DuckDB; other sources derive, and attach their data."""
 
     connection: Any
     options: DuckDB
@@ -154,7 +154,9 @@ class DuckTable(Database):
         return []
 
     def attach(self) -> None:
-        """Make the source a table of the connection, and read its columns."""
+        """Make the source, here an Arrow dataset, a table of the connection, and read its columns."""
+        self.table = f"dataset_{uuid4().hex}"
+        self.connection.register(self.table, self.source)
         self.describe()
 
     def describe(self, names: Sequence[str] = ()) -> None:
@@ -200,20 +202,18 @@ class DuckTable(Database):
         return f"CASE WHEN {value} IS NOT NULL THEN COALESCE({number}, {none}) END"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._run(sql, lambda result: result.fetchall())
-        return rows
+        return self._run(sql, lambda result: result.fetchall())
 
     def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
-        def columns(result: Any) -> Any:
+        def columns(result: Any) -> pd.DataFrame:
             # columns are quicker than rows, but make floats of integers above 64 bits, and times of dates
             wide = any(str(type) in {"HUGEINT", "DATE"} for _, type, *_ in result.description)
             table = pd.DataFrame(result.fetchall(), dtype=object) if wide else result.df()
             return table.set_axis(list(names), axis=1) if len(table) else pd.DataFrame(columns=list(names))
 
-        table: pd.DataFrame = self._run(sql, columns)
-        return table
+        return self._run(sql, columns)
 
-    def _run(self, sql: str, read: Callable[[Any], Any]) -> Any:
+    def _run[Read](self, sql: str, read: Callable[[Any], Read]) -> Read:
         """Run a statement, and return what `read` makes of its result; errors come in DuckDB's words."""
         import duckdb
 
@@ -230,10 +230,10 @@ class DuckTable(Database):
                     raise
             return running.result()
         except duckdb.Error as error:
-            remedies = [
-                remedy for kind, remedy in REMEDIES.items() if isinstance(error, getattr(duckdb, kind))
-            ]
-            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}", *remedies) from error
+            raise DataError(
+                f"DuckDB cannot scan the prediction: {legible(error)}",
+                *[remedy for kind, remedy in REMEDIES.items() if isinstance(error, getattr(duckdb, kind))],
+            ) from error
 
     def _report_percents(self, running: Future[Any]) -> Iterator[int]:
         shown = 0
@@ -353,8 +353,7 @@ class StoredTable(DuckTable):
         )
         named = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
         shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
-        matching = [tables[i] for i, table in enumerate(shown) if table.lower() == named.lower()]
-        if not matching:
+        if not (matching := [tables[i] for i, table in enumerate(shown) if table.lower() == named.lower()]):
             raise DataError(f"{path} has no table {named!r}; it has {head(shown, 20)}")
         self.table = STANDARD.qualify((name, *matching[0]))
         self.text = self.source.text
@@ -364,15 +363,6 @@ class StoredTable(DuckTable):
         # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
         exact = self.types[column] == "VARCHAR"
         return f'({self.quote(column)} COLLATE "binary")' if exact else super().id(column)
-
-
-class DatasetTable(DuckTable):
-    """An opened Arrow dataset."""
-
-    def attach(self) -> None:
-        self.table = f"dataset_{uuid4().hex}"
-        self.connection.register(self.table, self.source)
-        self.describe()
 
 
 class FrameTable(DuckTable):

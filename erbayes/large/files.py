@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyarrow import parquet
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, refuse_cases
 from .._internal.files import DAMAGED, ENDLESS, LINE, PARQUET, holds, name_of, not_utf8
 from ..units.clustering import Memberships
 from . import duckdb
@@ -68,11 +68,9 @@ class Files:
             raise DataError(f"cannot read {self.path}: there is no such file")
         kinds = {p: _recognise_kind(p) for p in paths}
         unknown = [p.name for p, kind in kinds.items() if kind not in PARQUET | SEPARATORS.keys()]
-        if unknown and len(paths) > 1:
-            raise DataError(
-                f"{self.path}: {len(unknown)} of {len(paths)} files are neither Parquet, CSV nor "
-                f"TSV, such as {head(unknown)}"
-            )
+        if len(paths) > 1:
+            are = f"{self.path}: {{n}} files are neither Parquet, CSV nor TSV, such as"
+            refuse_cases(unknown, are, of=len(paths))
         if FOREIGN.intersection(kinds.values()):
             raise DataError(f"cannot scan {paths[0]}: DuckDB unpacks {head(sorted(PACKED))} only")
         if len({".parquet" if kind in PARQUET else kind for kind in kinds.values()}) > 1:
@@ -84,8 +82,7 @@ class Files:
     @property
     def place(self) -> Path:
         """Return the path, refusing a URL of another machine."""
-        path = str(self.path).removeprefix("file://")
-        if "://" in path:
+        if "://" in (path := str(self.path).removeprefix("file://")):
             raise DataError(
                 f"{path.partition('://')[0]}:// is not read, since nothing is downloaded: download the file, "
                 "or give the relation of a connection of DuckDB on which you have loaded httpfs"
@@ -122,8 +119,7 @@ def _list_files(folder: Path) -> list[Path]:
             if not path.exists():
                 raise DataError(f"cannot read {path}: it leads nowhere")
             # links may lead to a file twice, or in a circle
-            place = path.resolve()
-            if place in places:
+            if (place := path.resolve()) in places:
                 raise DataError(f"{path} leads to {places[place]}, whose records would be counted twice")
             places[place] = path
         files += inside
@@ -182,8 +178,8 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             unnamed = {c for c in index if isinstance(c, str) and c.startswith("__index_level_")}
             return schema.names, [c for c in index if isinstance(c, str) and c not in unnamed], unnamed
-        packed = PACKED.get(path.suffix.lower())
-        with TextIOWrapper(pa.input_stream(name_of(path), packed), "utf-8-sig", newline="") as text:
+        stream = pa.input_stream(name_of(path), PACKED.get(path.suffix.lower()))
+        with TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             if len(first := text.readline(LINE)) == LINE:
                 raise ValueError(ENDLESS)
             # a field in quotes may go on in the next line
@@ -218,7 +214,6 @@ class FilesTable(duckdb.DuckTable):
         files = source.paths()
         kind, self.paths = _recognise_kind(files[0]), [escape(name_of(p)) for p in files]
         partitions = _list_partitions(p.relative_to(source.root) for p in files)
-        anywhere = _list_partitions(files)
         if files[0].is_file():
             names, self.first, unnamed = _read_header(kind, files[0])
             # blank names, and those that differ in case only, are left to DuckDB, which changes them
@@ -232,7 +227,7 @@ class FilesTable(duckdb.DuckTable):
         self.table = _write_reader(kind, self.paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
-        if partitions and not anywhere & {name.lower() for name in self.types}:
+        if partitions and not _list_partitions(files) & {name.lower() for name in self.types}:
             of_files = set(self.types)
             self.table = _write_reader(kind, self.paths, True, stated)
             self.describe(names)
@@ -367,4 +362,4 @@ def _choose_table(source: Any) -> type[duckdb.DuckTable]:
         return FilesTable
     if isinstance(source, duckdb.DatabaseTable):
         return duckdb.StoredTable
-    return duckdb.DatasetTable if is_dataset(source) else duckdb.FrameTable
+    return duckdb.DuckTable if is_dataset(source) else duckdb.FrameTable

@@ -76,8 +76,8 @@ class ScannedFacts(ColumnFacts):
             database.use(*lost)  # which says why they cannot be read
         rows = pd.DataFrame()
         if readable:
-            select = f"SELECT {', '.join(map(database.value, readable))} FROM {database.table}"
-            rows = database.fetched(f"{select} LIMIT {LOOKED_UP}", readable)
+            listed = ", ".join(map(database.value, readable))
+            rows = database.fetched(f"SELECT {listed} FROM {database.table} LIMIT {LOOKED_UP}", readable)
         return cls(rows, named, near, what=what, database=database)
 
     @property
@@ -101,20 +101,21 @@ class ScannedFacts(ColumnFacts):
 
     def answers(self, column: Any, *families: tuple[frozenset[str], frozenset[str]]) -> BoolArray | None:
         """Return whether each row is a link, those of a word together; None if there are other words."""
-        found = super().answers(column, *families)
-        if found is None or self._has_all:
+        if (found := super().answers(column, *families)) is None or self._has_all:
             return found
         x = self.database.value(column)
         counted = self.database.rows(
             f"SELECT {x}, COUNT(*) FROM {self.database.table} GROUP BY {x} LIMIT {LOOKED_UP}"
         )
-        each = pd.DataFrame({column: [word for word, _ in counted]})
-        found = ColumnFacts(each, self.named, self.near, what=self.what).answers(column, *families)
+        found = ColumnFacts(
+            pd.DataFrame({column: [word for word, _ in counted]}), self.named, self.near, what=self.what
+        ).answers(column, *families)
         return None if found is None else np.repeat(found, [rows for _, rows in counted])
 
     def is_unique(self, column: Any) -> bool:
-        facts = f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})"
-        return self._all_agree(super().is_unique(column), facts, eq)
+        return self._all_agree(
+            super().is_unique(column), f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})", eq
+        )
 
     def is_constant(self, column: Any) -> bool:
         x = self.database.value(column)
@@ -155,8 +156,7 @@ def find_scanned(
     """Return the column of records of a table of attributes or of a frame, that of a name if it is there."""
     if record in database.columns():
         return record
-    facts = ScannedFacts.of(database, Named(), near, what, others)
-    if not facts.usable:
+    if not (facts := ScannedFacts.of(database, Named(), near, what, others)).usable:
         raise DataError(f"the {what} needs a column of ids; it has {head(database.columns()) or 'none'}")
     return pick_record(facts, [])
 
@@ -207,8 +207,9 @@ def _choose_columns(
         return record, cluster
     if columns:
         refuse_numbers(columns, "prediction")
-        named = Named(record=record, cluster=cluster, links=False)
-        facts = ScannedFacts.of(database, named, near, "prediction", others)
+        facts = ScannedFacts.of(
+            database, Named(record=record, cluster=cluster, links=False), near, "prediction", others
+        )
         free = [c for c in facts.usable if c not in facts.sources]
         if len(facts.clusters) == 1 and len(facts.usable) > 1:
             record = pick_record(facts, facts.clusters)
@@ -279,8 +280,10 @@ class Prediction:
 
     def rows_in(self, select: str, column: str, ids: Iterable[Any], rest: str = "") -> list[tuple[Any, ...]]:
         """Rows of `select` of p whose id in a column is listed, with plain integers as integers."""
-        rows = self.database.rows_in(f"SELECT {select} FROM {self.table}", column, ids, rest)
-        return [(plain_id(row[0]), *row[1:]) for row in rows]
+        return [
+            (plain_id(row[0]), *row[1:])
+            for row in self.database.rows_in(f"SELECT {select} FROM {self.table}", column, ids, rest)
+        ]
 
     def examples(self, column: str, condition: str) -> str:
         """Return ids in rows that meet a condition, to show in a message."""
@@ -320,8 +323,9 @@ class FrameIds:
 
         Labelled records that are not among them are refused, and ids of other types than the prediction's.
         """
-        near = None if labels is None else Near({labels.records.name: labels.records})
-        column = find_scanned(database, record, near, "frame")
+        column = find_scanned(
+            database, record, None if labels is None else Near({labels.records.name: labels.records}), "frame"
+        )
         database.use(column)
         same_kind(prediction.kind, database.kind(column), "frame")
         ids = f"(SELECT {database.id(column)} AS r FROM {database.table}) AS p"
@@ -342,8 +346,9 @@ class FrameIds:
             f"LEFT JOIN (SELECT DISTINCT r FROM ({self.ids}) AS d) AS f ON p.r = f.r"
         )
         clusters = f"SELECT c, COUNT(*) AS m, COUNT(i) AS f FROM ({flagged}) AS a GROUP BY c"
-        sums = f"SELECT SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1)) FROM ({clusters}) AS s"
-        ((inside, total, links_inside, links),) = prediction.database.rows(sums)
+        ((inside, total, links_inside, links),) = prediction.database.rows(
+            f"SELECT SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1)) FROM ({clusters}) AS s"
+        )
         if not inside:
             raise DataError(f"no record of {repr(name) if name else 'the prediction'} is in the frame")
         return FrameFacts.counted(inside, total, links_inside, links, self.count)

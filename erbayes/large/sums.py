@@ -97,8 +97,7 @@ def _opened_again(scans: Sequence[Scanned]) -> Iterator[list[Prediction]]:
     """Open the predictions of scans, each on the records that were counted."""
     places, first = [place for scan in scans for place in (scan.place, *scan.place.others)], scans[0].place
     sources = {(identify(p.source), p.columns[0]): p.source for p in places}
-    frames = frame_sources(first.frame, sources.values())
-    with opened([*sources.values(), *frames], first.database) as tables:
+    with opened([*sources.values(), *frame_sources(first.frame, sources.values())], first.database) as tables:
         of_place = dict(zip(sources, tables, strict=False))
         for key, table in of_place.items():
             own = [p.columns[1] for p in places if (identify(p.source), p.columns[0]) == key]
@@ -145,8 +144,9 @@ def _count(
     assert ids is not None
     select, labelled = f"SELECT p.c, p.d, p.n, s.m, t.m, l.n FROM {cells} JOIN", list[tuple[Any, ...]]()
     for listed in database.listed(ids.index.tolist()):
-        known = f"({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l"
-        labelled += database.rows(f"{select} {known} ON p.c = l.c AND p.d = l.d")
+        labelled += database.rows(
+            f"{select} ({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l ON p.c = l.c AND p.d = l.d"
+        )
     database.drop(kept)
     # cells come again with each list of ids
     table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"])
@@ -264,8 +264,9 @@ class Clusters:
             refuse_unusable(name, int(wrong), int(number))
         least, flags, sums = np.split(np.array(rest[len(i) :], dtype=float), [len(i), 2 * len(i) - 1])
         differs = dict(zip(names[1:], flags > 0, strict=True))
-        totals = dict(zip(terms, sums, strict=True))
-        return Summary(totals, pd.DataFrame([least], columns=names), int(several), differs)
+        return Summary(
+            dict(zip(terms, sums, strict=True)), pd.DataFrame([least], columns=names), int(several), differs
+        )
 
 
 def _find_touched(
@@ -282,9 +283,8 @@ def _find_touched(
     at = labels.records.get_indexer(pd.Index(labelled["r"]))
     labelled, at = labelled.iloc[np.argsort(at)].reset_index(drop=True), np.sort(at)
     touched = pd.Index(labelled["c"].drop_duplicates())
-    wide = ["c", *names, *(f"d{i}" for i in range(1, len(names)))]
     rows = prediction.rows_in(clusters.aggregates(), "c", touched.tolist(), " GROUP BY c")
-    table = pd.DataFrame(rows, columns=wide)
+    table = pd.DataFrame(rows, columns=["c", *names, *(f"d{i}" for i in range(1, len(names)))])
     table = table.set_index("c").loc[touched, names].astype(float).reset_index(drop=True)
     entity = pd.factorize(labels.codes[at])[0]
     of_entity = entity, int(entity.max()) + 1
@@ -293,8 +293,9 @@ def _find_touched(
     inside.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
     records, cluster = labels.records[at], touched.get_indexer(pd.Index(labelled["c"]))
     pieces = locate_pieces(units, records, cluster, entity)
-    shares = {"": np.ones(len(table))}
-    return Featured(table, inside.rows(*of_entity), shares, inside.shares(*of_entity), notes, *pieces)
+    return Featured(
+        table, inside.rows(*of_entity), {"": np.ones(len(table))}, inside.shares(*of_entity), notes, *pieces
+    )
 
 
 def _join_attributes(
@@ -303,12 +304,12 @@ def _join_attributes(
     """Return the prediction with the values x1, x2, … of each record that a holder has, and with a = 1."""
     record, cluster = units.columns
     needed = list(dict.fromkeys(feature.column for feature in features))
-    columns = list(holder.columns())
-    refuse_names(needed, columns or needed, "the table of attributes")
+    refuse_names(needed, list(holder.columns()) or needed, "the table of attributes")
     use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
     if holder is not table:
-        near = Prediction.of(table, (record, cluster)).near()
-        ids = find_scanned(holder, None, near, "table of attributes", needed)
+        ids = find_scanned(
+            holder, None, Prediction.of(table, (record, cluster)).near(), "table of attributes", needed
+        )
         holder.use(ids, *needed)
         same_kind(table.kind(record), holder.kind(ids), "attributes")
     further = {"a": "1"} | {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
@@ -335,12 +336,12 @@ def _refuse_values(
     """Refuse records without attributes and unusable values, and return notes about missing ones."""
     counts = ["COUNT(*)", "COUNT(a)"]
     for i, feature in enumerate(features, 1):
-        floating = FLOATING.match(holder.kind(feature.column) or "")
-        most, sign = (LARGEST, "<=") if floating else (EXACT, "<")
+        most, sign = (LARGEST, "<=") if FLOATING.match(holder.kind(feature.column) or "") else (EXACT, "<")
         usable = "1 = 1" if feature.aggregate == "distinct" else f"ABS(x{i}) {sign} {most}"
         counts += [f"COUNT(x{i})", f"COUNT(CASE WHEN {usable} THEN NULL ELSE x{i} END)"]
-    select = f"SELECT {', '.join(counts)} FROM {prediction.table}"
-    ((total, there, *numbers),) = prediction.database.rows(select)
+    ((total, there, *numbers),) = prediction.database.rows(
+        f"SELECT {', '.join(counts)} FROM {prediction.table}"
+    )
     if total != units.rows:
         raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
     if there < total:
