@@ -47,8 +47,9 @@ def features(sample: Sample) -> pd.DataFrame:
     """
     need_sample(sample)
     units, largest = sample.units, sample.units.largest_touched
-    columns = {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}
-    return pd.DataFrame(columns, index=units.ids)
+    return pd.DataFrame(
+        {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}, index=units.ids
+    )
 
 
 def _of_records(units: Units, attributes: Any) -> pd.DataFrame:
@@ -59,8 +60,10 @@ def _of_records(units: Units, attributes: Any) -> pd.DataFrame:
     ids, among = units.piece_of.index, "labelled records"
     same_kind(attributes.index, ids, among, "ids in the index of attributes")
     table: pd.DataFrame = attributes[attributes.index.isin(ids)]
-    twice = table.index[table.index.duplicated()].unique()
-    refuse_cases(twice, f"attributes have several rows for {{n}} {among}, such as")
+    refuse_cases(
+        table.index[table.index.duplicated()].unique(),
+        f"attributes have several rows for {{n}} {among}, such as",
+    )
     position = table.index.get_indexer(ids)
     refuse_cases(ids[position < 0], f"attributes have no row for {{n}} of {len(ids):,} {among}, such as")
     return table.iloc[position]
@@ -153,8 +156,7 @@ class Stages(Pictured):
     def __str__(self) -> str:
         """Return in one sentence where links are lost."""
         lost, never = self.joint.estimate[2 : len(FOUND)]
-        missed = lost + never
-        if not missed > 0:
+        if not (missed := lost + never) > 0:
             return "No link is missed in this sample."
         said = (
             f"Of 100 true links {100 * missed:.0f} are missed, and of 100 missed links "
@@ -225,8 +227,7 @@ def stages(
     linked = table.score >= threshold
     warn_of([*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)])
     compared = table if candidates is None else _add_candidates(table, candidates)
-    levels = np.unique([compared.score.min(), threshold])[::-1]
-    units, *looser = compared.units(labels, levels)
+    units, *looser = compared.units(labels, np.unique([compared.score.min(), threshold])[::-1])
     metrics = _make_metrics(table, linked, labels, units, (looser or [units])[0])
     sample = Sample(units, design)
     least = float(table.score.min()) if candidates is None else None
@@ -235,8 +236,7 @@ def stages(
 
 def _add_candidates(edges: Edges, candidates: Any) -> Edges:
     """Return the edges with pairs that were compared, whose scores are below any other."""
-    frame = to_frame(candidates).assign(_score=-np.inf)
-    pairs = Edges.of(frame, edges.records, "_score", "candidates")
+    pairs = Edges.of(to_frame(candidates).assign(_score=-np.inf), edges.records, "_score", "candidates")
     left, right, score = (
         np.concatenate([getattr(one, name) for one in (edges, pairs)]) for name in ("left", "right", "score")
     )

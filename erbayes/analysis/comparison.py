@@ -137,8 +137,9 @@ def estimate(
     metrics, seed = resolve_metrics(metrics), draw_seed(rng)
     if isinstance(prediction, Sample):
         if any(given is not None for given in (labels, design, blocks, frame)):
-            said = "a Sample has its labels and its design: give it alone"
-            raise DataError(f"{said}, as in estimate(sample, metrics=[...])")
+            raise DataError(
+                "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
+            )
         sample = prediction
     elif isinstance(prediction, Scanned):
         prediction.refuse_others(labels, blocks=blocks, frame=frame)
@@ -189,11 +190,8 @@ class Comparison(Pictured):
         if first == second:
             raise DataError(f"a difference needs two different predictions, not {first!r} twice")
         pair = self.predictions.index(first), self.predictions.index(second)
-        return self._subtract_pairs([pair], [metric.name for metric in self.metrics])
-
-    def _subtract_pairs(self, pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> Estimates:
-        """Return all metrics of each difference, jointly (see `erbayes.engine.differences`)."""
-        return subtract(self.joint, self.samples, self.metrics, pairs, names, self.overlaps)
+        names = [metric.name for metric in self.metrics]
+        return subtract(self.joint, self.samples, self.metrics, [pair], names, self.overlaps)
 
     def differences(
         self,
@@ -213,7 +211,8 @@ class Comparison(Pictured):
         level, pairs = (0.95, level) if isinstance(level, str) else (level, pairs)
         asked = _list_pairs(len(self.predictions), pairs)
         names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in asked]
-        joint = self._subtract_pairs(asked, [name for name in names for _ in self.metrics])
+        repeated = [name for name in names for _ in self.metrics]
+        joint = subtract(self.joint, self.samples, self.metrics, asked, repeated, self.overlaps)
         return self._tabulate(joint, "difference", names, level, kind, simultaneous)
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
@@ -362,8 +361,10 @@ def compare(
         comparison.overlaps.find(_list_pairs(len(comparison.predictions)))
     levels = comparison.levels()
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
-        found = alarms(sample, metrics, levels[levels["prediction"] == name])
-        warn_of(alarm.about(f"{name}: ") for alarm in found)
+        warn_of(
+            alarm.about(f"{name}: ")
+            for alarm in alarms(sample, metrics, levels[levels["prediction"] == name])
+        )
     warn_of(comparison.joint.alarms)
     return comparison
 
@@ -386,14 +387,12 @@ def estimate_jointly(
     missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
-    if scans and len(scans) < len(predictions):
-        lacking = [name for name in predictions if name not in scans]
+    if scans and (lacking := [name for name in predictions if name not in scans]):
         raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
     metrics = resolve_metrics(metrics)
     for finished in scans.values():
         finished.refuse_others(labels, blocks=blocks, frame=frame)
-    common = missing is Missing.COMMON
-    if common:
+    if common := missing is Missing.COMMON:
         missing = Missing.ERROR  # of labelled records that no prediction has
     if any(map(lies_elsewhere, predictions.values())):
         labels, given = sampled_labels(labels), {"blocks": blocks, "missing": missing, "frame": frame}
@@ -413,8 +412,9 @@ def estimate_jointly(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in shared.items()
     }
-    overlaps = Overlaps.of([*shared.values()], labels.records)
-    return compare_counted(units, design, metrics, overlaps, engine, rng, common)
+    return compare_counted(
+        units, design, metrics, Overlaps.of([*shared.values()], labels.records), engine, rng, common
+    )
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
@@ -448,8 +448,9 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
         in_order[name] = clustering
         if partial or codes[name] is not clustering.codes:
             own, used = pd.factorize(codes[name][inside])
-            clusters = clustering.clusters[used]
-            in_order[name] = Clustering(records, own.astype(np.int64), clusters, clustering.complete)
+            in_order[name] = Clustering(
+                records, own.astype(np.int64), clustering.clusters[used], clustering.complete
+            )
     return in_order
 
 

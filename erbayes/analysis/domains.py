@@ -81,8 +81,7 @@ class ByDomain(Pictured):
     def result(self, metric: Metric | str) -> Estimates:
         """Return one metric of all domains, jointly, named by domain."""
         names = [m.name for m in self.metrics]
-        wanted = metric if isinstance(metric, str) else metric.name
-        if wanted not in names:
+        if (wanted := metric if isinstance(metric, str) else metric.name) not in names:
             raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
         part = self.joint.part(range(names.index(wanted), len(self.joint.names), len(names)))
         return replace(part, names=tuple(self.names))
@@ -100,18 +99,19 @@ class ByDomain(Pictured):
         }
         effective = self.effective.ravel()
         few = self.settings.list_reasons(self.sample, effective)
-        every = len(self.metrics) * simultaneous
-        return tidy(intervals_table(rows, self.joint, level, kind, few, every, effective))
+        return tidy(
+            intervals_table(rows, self.joint, level, kind, few, len(self.metrics) * simultaneous, effective)
+        )
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
         """Return the differences of every two domains, by metric, for the parameters of `table`."""
-        pairs = list(combinations(range(len(self.domains)), 2))
-        if not pairs:
+        if not (pairs := list(combinations(range(len(self.domains)), 2))):
             raise DataError(f"differences need two domains or more; {self.settings.variable!r} has one value")
-        names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
-        return self._subtract_domains(pairs, names, level, kind, simultaneous)
+        return self._subtract_domains(
+            pairs, [f"{self.names[b]} - {self.names[a]}" for a, b in pairs], level, kind, simultaneous
+        )
 
     def _subtract_domains(
         self,
@@ -136,9 +136,8 @@ class ByDomain(Pictured):
         if len(self.domains) < 2 or any(isinstance(d, tuple) for d in self.domains):
             raise DataError("a comparison with the rest needs two domains or more, of single groups")
         rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
-        both = _estimate_domains(self.sample, (*self.domains, *rest), self.settings)
         pairs = [(len(rest) + i, i) for i in range(len(rest))]
-        return both._subtract_domains(
+        return _estimate_domains(self.sample, (*self.domains, *rest), self.settings)._subtract_domains(
             pairs, [f"{name} - rest" for name in self.names], level, kind, simultaneous
         )
 
@@ -248,7 +247,6 @@ def by_domain(
     0     FR  pairwise-recall      0.67   20.0
     1     US  pairwise-recall      0.67   20.0
     """
-    need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
     given = resolve_metrics(metrics), grouping.variable, links, fewest, find_engine(engine), rng
     settings = Settings(*given, everyone=grouping.everyone)
@@ -284,7 +282,6 @@ def by_pair(
     1  A with B  pairwise-recall      0.75
     2  B with B  pairwise-recall      0.50
     """
-    need_sample(sample)
     sample, grouping = grouped(sample, groups, Of.RECORDS, prediction)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
     given = resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, find_engine(engine), rng
@@ -293,6 +290,7 @@ def by_pair(
 
 def grouped(sample: Sample, groups: Any, of: Of | str, prediction: Any) -> tuple[Sample, Grouping]:
     """Return the sample with grouped units, and their grouping."""
+    need_sample(sample)
     if isinstance(groups, str):
         return sample, sample.units.grouping(groups)
     units = sample.units.grouped(groups, of=of, prediction=prediction)
@@ -457,5 +455,4 @@ def compare_by_domain(
     shape = (len(places), len(settings.metrics))
     # each place has labelled records, so that a metric without draws is 0/0
     effective = np.array([np.nan_to_num(effective_draws(s, by_metric)).reshape(shape) for s in samples])
-    found = joint, tuple(samples), effective
-    return ComparedByDomain(comparison, places, settings, tuple(by_metric), *found)
+    return ComparedByDomain(comparison, places, settings, tuple(by_metric), joint, tuple(samples), effective)

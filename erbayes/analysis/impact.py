@@ -203,10 +203,13 @@ def impact_of(
         given: dict[str, Any] = {"attributes": attributes, "features": features, "database": database}
         fitted, values, featured = scan_features(prediction, sample.units, labels, statistics, **given)
         return estimate_impact(sample, FittedStatistics(fitted, values), featured)
-    why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
-    prediction = sample.units.need_prediction(prediction, why)
-    table = Attributes.of(attributes, features, by, prediction.records)
-    featured = Featured.of(sample.units, prediction, labels, table)
+    prediction = sample.units.need_prediction(
+        prediction,
+        "statistics of predicted clusters need all of them, and labelled records beyond them have no place",
+    )
+    featured = Featured.of(
+        sample.units, prediction, labels, Attributes.of(attributes, features, by, prediction.records)
+    )
     return estimate_impact(sample, FittedStatistics.of(featured, statistics), featured)
 
 
@@ -238,8 +241,7 @@ def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured
         return found
     wrong, right = estimate_by_odds(sample, lambda one: _correct_by_clusters(one, fitted, featured).fit)
     cases = Cases(wrong=wrong, right=right, share=design.unresolved)
-    notes = (*found.notes, *warn_undecided(sample))
-    return replace(found, fit=replace(found.fit, cases=cases), notes=notes)
+    return replace(found, fit=replace(found.fit, cases=cases), notes=(*found.notes, *warn_undecided(sample)))
 
 
 def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
@@ -263,8 +265,9 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     effective = count_moving(effects.change)[0] * effects.vary(truth)
     undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
-    unknown = np.tile([-np.inf, np.inf], (len(truth), 1))
-    variate = ControlVariate.of(effects, control, unknown, ~refused, variance)
+    variate = ControlVariate.of(
+        effects, control, np.tile([-np.inf, np.inf], (len(truth), 1)), ~refused, variance
+    )
     predicted = np.concatenate(list(fitted.values.values()))
     weight = variate.weight
     mean = truth + weight * np.where(weight > 0, predicted - mirrored, 0.0)
@@ -275,8 +278,7 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     if not any(fitted.values):  # numbers of all entities are those of `estimate`
         fit, _ = improve_counts(sample, fit, variate.residual, of_each)
     gained = fit.moves.there
-    skew = np.where(gained[:, None], 0.0, variate.skew)
-    corrected = replace(fit, unseen=replace(fit.unseen, skew=skew))
+    corrected = replace(fit, unseen=replace(fit.unseen, skew=np.where(gained[:, None], 0.0, variate.skew)))
     weights = np.where(gained, np.nan, weight)
     names = tuple(np.repeat(list(fitted.values), len(fitted.statistics)).tolist())
     return Impact(predicted, corrected, plain, weights, effective, names, len(sample), featured.notes)
@@ -289,8 +291,9 @@ def _explain(empty: bool, effective: float, census: bool) -> str:
     if census or effective >= FEWEST:
         return ""
     if effective == 0:
-        what = "nothing says how far rarer entities would move it: label more"
-        return f"draws do not differ in it, so that {what}"
+        return (
+            "draws do not differ in it, so that nothing says how far rarer entities would move it: label more"
+        )
     return f"it depends on {effective:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 

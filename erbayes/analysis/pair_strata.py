@@ -76,8 +76,9 @@ class PairStrata:
     @property
     def share(self) -> FloatArray:
         """Return the share of right pairs in each stratum, (S,)."""
-        unknown = np.full_like(self.right, np.nan)
-        return np.divide(self.right, self.labelled, out=unknown, where=self.labelled > 0)
+        return np.divide(
+            self.right, self.labelled, out=np.full_like(self.right, np.nan), where=self.labelled > 0
+        )
 
     @property
     def unseen(self) -> FloatArray:
@@ -143,8 +144,7 @@ def estimate_recall(strata: PairStrata, level: float) -> Estimate:
     top, bottom = A**2 - a_down**2, A * B + _root(A, B, a_down, b_up)
     lower = top / (top + bottom) if top > 0 else 0.0
     top, bottom = A * B + _root(A, B, a_up, b_down), B**2 - b_down**2
-    upper = top / (top + bottom) if bottom > 0 else 1.0
-    return Estimate(R, se, float(lower), float(upper))
+    return Estimate(R, se, float(lower), float(top / (top + bottom) if bottom > 0 else 1.0))
 
 
 def _root(A: float, B: float, a: float, b: float) -> float:

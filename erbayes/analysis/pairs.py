@@ -116,8 +116,10 @@ class _Judged(Pictured):
             sentences.append(say_undecided(said, share, "other pairs of their bands"))
         entity = label_components(self.left[same], self.right[same], len(self.edges.records))
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
-            said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
-            said += ": one of these is wrong, and each counts as it is"
+            said = (
+                f"{broken:,} pairs are answered as different, whose records are the same by other answers: "
+                "one of these is wrong, and each counts as it is"
+            )
             sentences.append(Sentence(said, Grade.CAUTION))
         return [*sentences, *self._warn_few()]
 
@@ -137,9 +139,11 @@ class _Judged(Pictured):
             f"stand for {weight[0]:,.0f} pairs each in the band that ends at {self.floors[right[0]]:g}: one "
             "wrong answer there decides recall"
         )
-        again = "look at these answers again, or draw pairs of bands that end higher"
-        call = "pairs.draw_pairs(..., bands=[...])"
-        remedy = Remedy(again, call, "or of a file without the lowest scores")
+        remedy = Remedy(
+            "look at these answers again, or draw pairs of bands that end higher",
+            "pairs.draw_pairs(..., bands=[...])",
+            "or of a file without the lowest scores",
+        )
         return [Sentence(said, Grade.CAUTION, remedy)]
 
     def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
@@ -148,9 +152,9 @@ class _Judged(Pictured):
         levels = np.unique(np.concatenate([at, self.floors]))[::-1]
         pairs, place = self.count(levels)
         if below := int(pairs[levels < self.floors[-1]].sum()):
-            said = f"{below:,} pairs are between {at.min():g} and the loosest band, which ends at"
             raise DataError(
-                f"{said} {self.floors[-1]:g}: none of them was drawn, so choose a threshold above"
+                f"{below:,} pairs are between {at.min():g} and the loosest band, which ends at "
+                f"{self.floors[-1]:g}: none of them was drawn, so choose a threshold above"
             )
         # levels between two floors belong to the band that ends at the looser one
         band = len(self.floors) - np.searchsorted(self.floors[::-1], levels, side="right")
@@ -158,8 +162,9 @@ class _Judged(Pictured):
         for threshold in at.tolist():
             cell, most = 2 * band + (levels < threshold), 2 * len(self.floors) + 2
             M = np.bincount(cell, pairs, most)
-            weights = (1 - unknown, right, unknown)
-            n, y, u = (np.bincount(cell[place], weight, most)[M > 0] for weight in weights)
+            n, y, u = (
+                np.bincount(cell[place], weight, most)[M > 0] for weight in (1 - unknown, right, unknown)
+            )
             split.append((threshold, PairStrata(M[M > 0], n, y, np.flatnonzero(M > 0) % 2 == 0, u)))
         return split
 
@@ -192,8 +197,7 @@ class LabelledPairs(_Judged):
     def count(self, levels: FloatArray) -> tuple[FloatArray, IntArray]:
         n, joined = len(self.left), []
         place = np.full(n, len(levels))
-        watched = np.concatenate([self.left, self.right])
-        for k, at in enumerate(sweep(self.edges, levels, watched)):
+        for k, at in enumerate(sweep(self.edges, levels, np.concatenate([self.left, self.right]))):
             together = at.cluster[:n] == at.cluster[n:]
             place[together & (place == len(levels))] = k
             joined.append(at.known.total(PREDICTED_LINKS))

@@ -120,8 +120,7 @@ class Outlook:
             if len(half) == 1:
                 return np.asarray(half[0], dtype=float)
             slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
-            square = np.einsum("ki,kij,kj->k", slope, self.covariance, slope)
-            error = np.sqrt(np.maximum(square, 0.0))
+            error = np.sqrt(np.maximum(np.einsum("ki,kij,kj->k", slope, self.covariance, slope), 0.0))
             # the n draws to come estimate their variance with an error of their own
             error *= np.sqrt(1 + fresh / n)
             # a width of 0, or of rounding where nearly all is labelled, has no slopes
@@ -225,8 +224,7 @@ class Outlook:
     def cost(self, n: int) -> float:
         """Return the expected cost of the distinct units of n draws, Σ price (1 - (1 - p)^n)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = -np.expm1(self._log_missed(np.array([n])))
-            units = np.where(self.reach > 0, found / self.reach, n)
+            units = np.where(self.reach > 0, -np.expm1(self._log_missed(np.array([n]))) / self.reach, n)
         return float((self.share * self.price * units).sum())
 
 
@@ -298,8 +296,7 @@ class Forecast(Pictured):
 def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float) -> FloatArray:
     """Return the required half width of each metric, and check it and the level."""
     check_level(level)
-    required = floats(half_width, "half widths")
-    if required.shape not in {(), (len(metrics),)}:
+    if (required := floats(half_width, "half widths")).shape not in {(), (len(metrics),)}:
         raise DataError(f"{required.size} half widths for {len(metrics)} metrics: give 1, or 1 per metric")
     if not (np.isfinite(required) & (required > 0)).all():
         raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")
@@ -307,8 +304,10 @@ def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float)
     for metric, half in zip(metrics, required, strict=True):
         least, most = metric.support
         if half >= (most - least) / 2:  # points taken for shares, which any two draws would reach
-            said = f"{metric.name} lies between {least:g} and {most:g}, so that a half width of {half:g}"
-            raise DataError(f"{said} says nothing: write 0.02 for 2 points")
+            raise DataError(
+                f"{metric.name} lies between {least:g} and {most:g}, so that a half width of {half:g} "
+                "says nothing: write 0.02 for 2 points"
+            )
     return required
 
 
@@ -457,8 +456,9 @@ def _compute_one_draw(
         J, H = derivatives(metric.formula, totals.mean[[totals.names.index(c.name) for c in metric.columns]])
     if not np.isfinite(J).all():
         return np.nan, np.nan, np.full((3, 3), np.nan), none, none
-    counted = [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]
-    Y = np.column_stack(counted)
+    Y = np.column_stack(
+        [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]
+    )
     b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
     d = Y @ J
     d[np.abs(d) <= 1e-12 * (np.abs(Y) @ np.abs(J))] = 0.0  # terms that cancel leave only rounding
@@ -473,5 +473,4 @@ def _compute_one_draw(
     log_S2 = dS2 / S2 if S2 else np.zeros_like(d)
     log_effective = 2 * b / B - a / A - b**2 * per_chance / C
     influence = w[:, None] * np.column_stack([d, log_S2, log_effective])
-    moments = variance.covariance(variance.residuals(influence))
-    return S2, float(B**2 / (A * C)), moments, d - a * D / A, b
+    return S2, float(B**2 / (A * C)), variance.covariance(variance.residuals(influence)), d - a * D / A, b

@@ -75,10 +75,9 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any
         return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
 
     M, x = len(fits), np.array([fit.mean for fit in fits])
-    lost = np.isnan(x).sum(axis=0).tolist()
     undefined = tuple(
         why or (f"it has no estimate in {n} of {M} imputations of the labels" if n else "")
-        for why, n in zip(plain.undefined, lost, strict=True)
+        for why, n in zip(plain.undefined, np.isnan(x).sum(axis=0).tolist(), strict=True)
     )
     mean = map_components(average, *fits, undefined=undefined)
     unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
@@ -102,8 +101,7 @@ def _pool_moments(fits: Sequence[Estimates], plain: Estimates) -> tuple[Any, Any
     df = np.asarray(np.where(share > 1e-12, 1 / (1 / of_imputations + (share < 1) / observed), mean.df))
     both = replace(mean, cov=cov, df=df, unseen=unseen, moves=mean.moves.inflated(total, own))
     df, moves = np.full(len(total), M - 1.0), Moves.none(len(total))
-    systematic = replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves)
-    return systematic, both
+    return replace(mean, cov=between, df=df, unseen=Unseen(), moves=moves), both
 
 
 def _keep_agreed(unseen: Unseen, of_each: Sequence[Unseen]) -> Unseen:

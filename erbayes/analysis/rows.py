@@ -164,8 +164,7 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = Fa
 def estimate_without_links(found: Estimates, sample: Sample, metrics: Sequence[Metric]) -> Estimates:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
-    unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
-    if not unlinked.any():
+    if not (unlinked := np.isnan(found.unseen.effective) & np.isfinite(found.mean)).any():
         return found
     effective, draws = (effective_draws(sample, metrics, unseen) for unseen in (False, True))
     unseen = replace(
@@ -197,8 +196,7 @@ def expand_result(
         return map_components(fill, result, names=names, support=support)
     undefined = np.array(reasons, dtype=object)
     undefined[places] = result.undefined
-    fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
-    return map_components(fill, result, **fixed)
+    return map_components(fill, result, **{"names": names, "support": support, "undefined": tuple(undefined)})
 
 
 def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -208,8 +206,7 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     show. With e the effects of draws less their mean, they are 2/(Σe⁴/(Σe²)² - 1/n).
     """
     found = np.full(len(metrics), np.inf)
-    counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
-    if counts:
+    if counts := [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]:
         e = fit_sample(sample, [metrics[j] for j in counts]).effects
         e = e - e.mean(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -110,8 +110,10 @@ class WithErrors(Pictured):
         The column `mcse` is the Monte Carlo standard error of an end of the interval, by M imputations:
         √(B/M + 2 B²/((M - 1) T)), for the variance B between them and T in all.
         """
-        names = ("random", "systematic", "both")
-        tables = {name: getattr(self, name).table(**settings).reset_index() for name in names}
+        tables = {
+            name: getattr(self, name).table(**settings).reset_index()
+            for name in ("random", "systematic", "both")
+        }
         M, se = len(self.rates), {name: _find_se(table) for name, table in tables.items()}
         B = se["systematic"] ** 2 / (1 + 1 / M)
         for name, own, T in (("random", 0 * B, B), ("systematic", B, B), ("both", B, se["both"] ** 2)):
@@ -140,8 +142,9 @@ class WithErrors(Pictured):
         return {name: getattr(self, field) for field, name in DRAWN.items()}
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        table = self.table()
-        return f"If annotators {self.describe_rates()}", table.drop(columns=["df", "level"], errors="ignore")
+        return f"If annotators {self.describe_rates()}", self.table().drop(
+            columns=["df", "level"], errors="ignore"
+        )
 
     def describe_rates(self) -> str:
         """Return what annotators are taken to do, with the mean and the middle 95 % of each rate."""
@@ -164,8 +167,9 @@ class WithErrors(Pictured):
             said.append(f"By the error of drawing alone: {of_draws}")
         table = self._quoted(level)
         if (table["mcse"] > _find_se(table) / 20).any():  # which two digits of the standard error show
-            left = f"{table['mcse'].max():.1g}"
-            said.append(f"{len(self.rates)} imputations leave an error of {left} in these ends.")
+            said.append(
+                f"{len(self.rates)} imputations leave an error of {table['mcse'].max():.1g} in these ends."
+            )
         return " ".join(said)
 
     def times(self, factor: float) -> Self:
@@ -182,8 +186,7 @@ def multiply(rates: pd.DataFrame, factor: float, names: Sequence[str] = RATES) -
 
 def _find_se(table: pd.DataFrame) -> FloatArray:
     """Return standard errors of the rows of a table, or a quarter of the interval where it has none."""
-    found = table["se"] if "se" in table else (table["upper"] - table["lower"]) / 4
-    return found.to_numpy(dtype=float)
+    return (table["se"] if "se" in table else (table["upper"] - table["lower"]) / 4).to_numpy(dtype=float)
 
 
 def _speak(answer: Any, level: float) -> str:
@@ -268,8 +271,9 @@ def with_errors(
     1  systematic  pairwise-recall      0.90   0.87   0.92
     2        both  pairwise-recall      0.90   0.85   0.93
     """
-    said = "answer is a function of labels and design, as partial(eb.estimate, prediction)"
-    need_object(answer, "__call__", said)
+    need_object(
+        answer, "__call__", "answer is a function of labels and design, as partial(eb.estimate, prediction)"
+    )
     if lies_elsewhere(shown):
         raise DataError(
             "true labels are drawn among records in memory: give shown as memberships of the records of the "

@@ -153,7 +153,7 @@ class Curve(Pictured):
             cov = part.cov + np.diag(part.unseen.spread_pseudo_draws(DEFAULT.mass))
             share = part.unseen.unreached_share
             arms = split_parts(share, measure_parts(part.estimate, share, np.array(part.support)))
-            stays[known] = _keep_best(part.estimate, cov, level, self._census, *arms)
+            stays[known] = _keep_best(part.estimate, cov, level, self.samples[0].expansion.census, *arms)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
 
@@ -175,7 +175,8 @@ class Curve(Pictured):
         x, lower = part.estimate, part.interval(2 * level - 1, kind)[:, 0]
         effective = self.effective[:, place]
         enough = effective >= _count_needed(least, level)
-        begin = 0 if self._census else int(np.argmax(np.append(enough, True)))
+        census = self.samples[0].expansion.census
+        begin = 0 if census else int(np.argmax(np.append(enough, True)))
         passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
         draws = None
         if begin <= passed < len(x) and np.isfinite(lower[passed]):
@@ -183,15 +184,12 @@ class Curve(Pictured):
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
         at = [*self.thresholds.tolist(), None]
         if passed > begin:
-            best = at[passed - 1], float(lower[passed - 1])
-            return Certificate(name, least, level, *best, at[passed], draws)
+            return Certificate(
+                name, least, level, at[passed - 1], float(lower[passed - 1]), at[passed], draws
+            )
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
         return Certificate(name, least, level, None, None, at[passed], draws, *skipped)
-
-    @property
-    def _census(self) -> bool:
-        return self.samples[0].expansion.census
 
     def _locate(self, metric: Metric | str) -> int:
         names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in resolve_metrics(metric))
@@ -233,18 +231,15 @@ def _keep_best(
     variance = np.diagonal(cov)
     squares = variance[:, None] + variance - 2 * cov
     # differences that no draw shows are undecided, and rounding must not decide them
-    apart = squares > 1e-12 * max(variance.max(), np.finfo(float).tiny)
-    se = np.sqrt(np.where(apart, squares, np.inf))
+    se = np.sqrt(np.where(squares > 1e-12 * max(variance.max(), np.finfo(float).tiny), squares, np.inf))
     down, up = (of_chance / ndtri((1 + level) / 2)).T
     least = x - x[:, None] - certain[:, 0] - certain[:, 1:]
     worse = (least / np.sqrt(se**2 + down**2 + up[:, None] ** 2)).max(axis=1)
-    stays = np.asarray(worse <= 0)
-    if stays.all():
+    if (stays := np.asarray(worse <= 0)).all():
         return stays
     z = draw_paths(cov)
     for k in np.flatnonzero(~stays):
-        largest = ((z - z[:, [k]]) / se[k]).max(axis=1)
-        stays[k] = worse[k] <= np.quantile(largest, level)
+        stays[k] = worse[k] <= np.quantile(((z - z[:, [k]]) / se[k]).max(axis=1), level)
     return stays
 
 
@@ -327,10 +322,9 @@ def thresholds(
     labels = sampled_labels(labels, records)
     columns, table = {} if isinstance(edges, Mapping) else choose_columns(edges, at), None
     if columns or isinstance(edges, Mapping):
-        values = [
-            number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in columns or edges
-        ]
-        levels = np.sort(values)[::-1]
+        levels = np.sort(
+            [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in columns or edges]
+        )[::-1]
     else:
         table = Edges.of(load_edges(edges, score), records, score)
         levels = table.thresholds(at)
@@ -396,8 +390,7 @@ def choose_columns(source: Any, at: Any) -> dict[float, Any]:
     # both ends of an edge may be called id_1 and id_2
     if any(pair.stem in ("", *NAMES["record"]) for pair in pair_columns(columns)):
         return {}
-    found = find_thresholds(columns)
-    if not found:
+    if not (found := find_thresholds(columns)):
         return {}
     if isinstance(at, str) or not isinstance(at, Iterable):
         return {t: found[t] for t in spread_thresholds(np.sort([*found]), at).tolist()}
