@@ -18,9 +18,8 @@ from ..design.sample import Sample, need_labels_and_design
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
 from ..engine.named import EngineLike, estimate_paired, find_engine, need_paired, run_engine
-from ..large import scan
 from ..large.files import Source, lies_elsewhere
-from ..large.scanning import Scanned
+from ..large.scanning import Scanned, scan
 from ..large.sums import overlaps_of, refuse_different_records
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.estimates import Estimates

@@ -21,9 +21,7 @@ from scipy.special import ndtr, stdtrit
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError, Grade, Sentence, member, need, number
 from ..design.sample import Sample, need_sample
-from ..engine.diagnostics import warn_undecided
-from ..engine.differences import subtract
-from ..engine.fitted import compare_with_known
+from ..engine import diagnostics, differences, fitted
 from ..engine.named import Engine, EngineLike, estimate_paired, find_engine, need_paired, run_engine
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -149,14 +147,14 @@ class ByDomain(Pictured):
         """
         links = self.settings.links
         columns, records = ([InDomain(c, d, links) for d in self._single] for c in (PREDICTED_LINKS, RECORDS))
-        table = compare_with_known(columns, *self.sample.estimate_known(columns, records))
+        table = fitted.compare_with_known(columns, *self.sample.estimate_known(columns, records))
         with np.errstate(invalid="ignore"):  # a domain without draws
             table.insert(2, "df", np.maximum(kish(self.sample.contributions(columns)) - 1, 1))
         return table.set_axis(pd.Index(list(map(str, self._single)), name="domain"))
 
     def alarms(self) -> list[Sentence]:
         """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
-        sentences = warn_undecided(self.sample)
+        sentences = diagnostics.warn_undecided(self.sample)
         if not self._single or self.sample.units.grouping(self.settings.variable).predicted is None:
             return sentences
         table = self.balance()
@@ -390,7 +388,9 @@ class ComparedByDomain(Pictured):
         names = [name_place(domain) for domain in self.domains]
         repeated, overlaps = np.repeat(names, len(metrics)).tolist(), self.comparison.overlaps
         for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
-            moved = subtract(self.joint, self.samples, self.by_metric, [(i, j)], repeated, overlaps)
+            moved = differences.subtract(
+                self.joint, self.samples, self.by_metric, [(i, j)], repeated, overlaps
+            )
             for at, metric in enumerate(metrics):
                 fewer = np.minimum(self.effective[i, :, at], self.effective[j, :, at])
                 few = self.settings.list_reasons(self.samples[0], fewer)

@@ -21,10 +21,9 @@ from ..design.sample import Sample, need_labels_and_design
 from ..engine.closed_form import estimate_by_odds, improve_counts
 from ..engine.control_variate import ControlVariate, Effects, count_equivalent_labels
 from ..engine.diagnostics import warn_undecided
-from ..large import scan
 from ..large.duckdb import EMBEDDED, DuckDB
 from ..large.files import Source, lies_elsewhere
-from ..large.scanning import Scanned
+from ..large.scanning import Scanned, scan
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.estimates import Cases, Estimates

@@ -14,9 +14,8 @@ from .._internal.errors import DataError, head, need, number, refuse_cases, whol
 from ..design import KnownWeights
 from ..design.sample import Sample
 from ..engine.fitted import fit_sample
+from ..metrics import UNIT, Estimates, Metric
 from ..metrics.columns import OfUnits
-from ..metrics.definitions import UNIT, Metric
-from ..metrics.estimates import Estimates
 from ..units.clustering import Clustering
 from ..units.ids import ids
 from ..units.units import Units

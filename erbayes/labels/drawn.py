@@ -9,10 +9,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from .._internal import errors, remedies
+from .._internal import digits, errors, files, remedies
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.digits import Brief
-from .._internal.files import read_json
 from ..design.changes import Responding, size_classes
 from ..design.contract import Design, series_by_id
 from ..units.clustering import Clustering
@@ -32,7 +30,7 @@ NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RecordDraws(Brief):
+class RecordDraws(digits.Brief):
     """Records drawn from a prediction, to be labelled.
 
     Attributes
@@ -225,7 +223,7 @@ class RecordDraws(Brief):
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Self:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
-        if (values := read_json(text, what)).get("version") != 1:
+        if (values := files.read_json(text, what)).get("version") != 1:
             raise errors.DataError(f"{what}: 'version' must be 1: read it with the erbayes of it")
         if lost := sorted({"plan", "n", "seed", "records", "fingerprint", "sizes"} - values.keys()):
             raise errors.DataError(f"{what} has no {errors.head(lost)}: restore its file, or draw anew")

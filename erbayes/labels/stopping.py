@@ -25,9 +25,8 @@ from ..design.sample import Sample, need_sample
 from ..engine.bounded_means import REFUTED, Betting, BoundedMeans, with_draws
 from ..engine.closed_form import ClosedForm, with_cases
 from ..engine.diagnostics import alarms, reach_large
+from ..metrics import Estimates, Metric, link_ratio, resolve_metrics
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
-from ..metrics.definitions import Metric, link_ratio, resolve_metrics
-from ..metrics.estimates import Estimates
 from ..metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ..metrics.tables import Pictured, reason_column
 from ..metrics.unseen import NOTABLE, ROUNDING, UNSETTLED
