@@ -1,4 +1,4 @@
-"""About two thousand numbers of all doors, stored, so that a change which should move none moves none.
+"""Eleven thousand numbers of all doors, stored, so that a change which should move none moves none.
 
 `python tests/test_stored.py` stores those of today. Whoever does says in the commit which moved and why, with a line
 in `MOVED` of `benchmarks/figures.py` if they are estimates, intervals or alarms.
