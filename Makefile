@@ -32,6 +32,8 @@ estimate work research examples: every
 
 quick: export OMP_NUM_THREADS := 1
 quick: export PYTHONWARNDEFAULTENCODING := 1
+# where nothing keeps what is compiled, each process takes five seconds to compile the tests
+quick every: export PYTHONDONTWRITEBYTECODE :=
 quick: .venv/test
 	$(BIN)/python -m pytest -q --numprocesses=2 --no-loadscope-reorder $(QUICK)
 
