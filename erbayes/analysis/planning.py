@@ -168,10 +168,10 @@ class Outlook:
         are not enough, and NaN for a metric that is 0/0 or has no standard error.
         """
         most, t, k = _frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
-        # bisection for all metrics at once
+        # bisection for all metrics at once, of logs while the ends are far apart
         low, high = np.full(k, 2), np.full(k, most + 1)
         while (low < high).any():
-            n = (low + high) // 2
+            n = np.where(high > 4 * low, np.sqrt(low * high).astype(int), (low + high) // 2)
             enough = self._shift_widths(np.minimum(n, most), level, t, fresh) <= half_width
             low, high = np.where(enough, low, n + 1), np.where(enough, n, high)
         undefined = np.isnan(self.estimate) | ((t != 0) & np.isnan(self.covariance).any(axis=(1, 2)))

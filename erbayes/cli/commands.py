@@ -304,7 +304,7 @@ def report_command(
         about |= {
             "drawn on": returned.folder.facts["date"],
             "drawn by": f"erbayes draw --design {plans.to_plain(returned.folder.drawn.plan)['name']}",
-            "cautions": returned.cautions(),
+            "cautions": inputs.cautions,
             "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
         }
     if errors.option is not None:

@@ -46,7 +46,7 @@ from .predictions import (
     read_drawn_from,
     read_ids,
 )
-from .printing import find_cautions, show_cautions
+from .printing import show_cautions
 from .remembered import TABLE, Call, File, name_columns
 
 missing_option = partial(
@@ -139,12 +139,21 @@ class Returned:
     drawing: Drawing
     entity: str | None
 
-    @cached_property
+    @property
     def returned(self) -> eb.labels.Labels | None:
-        """Labels of a folder, None if LABELS is a file; cautions about annotators are printed."""
+        """Labels of a folder, None if LABELS is a file."""
+        return self._read_folder[0]
+
+    @property
+    def cautions(self) -> list[Sentence]:
+        """Return the cautions about annotators, which are printed when a folder is read."""
+        return self._read_folder[1]
+
+    @cached_property
+    def _read_folder(self) -> tuple[eb.labels.Labels | None, list[Sentence]]:
         path, drawing = self.labels, self.drawing
         if not path.is_dir():
-            return None
+            return None, []
         uniform = drawing.design == "uniform-records"
         named = {"design": None if uniform else drawing.design, "entity": self.entity}
         if options := [name for name, value in named.items() if value is not None] + drawing.given:
@@ -154,16 +163,11 @@ class Returned:
         if (path / TABLE).is_file():
             raise DataError(f"{path} has pairs, which erbayes pairs reads")
         labels = eb.labels.read_labels(path)
-        show_cautions(labels)
+        cautions = show_cautions(labels)
         if uniform:
             draws, labels = labels.folder.drawn.n, labels.uniform()
             message(f"note: {labels.folder.drawn.n:,} of {draws:,} draws are a sample of uniform records")
-        return labels
-
-    @property
-    def cautions(self) -> list[Sentence]:
-        """Return the cautions about annotators, which are printed when a folder is read."""
-        return [] if self.returned is None else find_cautions(self.returned)
+        return labels, cautions
 
     @property
     def of_clusters(self) -> bool:

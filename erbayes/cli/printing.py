@@ -185,14 +185,9 @@ def show_labels(labels: eb.labels.Labels) -> None:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
 
 
-def find_cautions(labels: eb.labels.Labels) -> list[Sentence]:
-    """Return the cautions about annotators, as alarms."""
-    return [Sentence(caution, Grade.CAUTION) for caution in labels.cautions()]
-
-
-def show_cautions(labels: eb.labels.Labels) -> None:
-    for caution in find_cautions(labels):
-        say(caution)
+def show_cautions(labels: eb.labels.Labels) -> list[Sentence]:
+    """Print the cautions about annotators, and return them as alarms."""
+    return [say(Sentence(caution, Grade.CAUTION)) for caution in labels.cautions()]
 
 
 @panel("Output")

@@ -183,7 +183,7 @@ class Call(NamedTuple):
             path = folder / PAIRS_CALL
             options = files.read_json(path, str(path)) if path.is_file() else {}
         else:
-            path, stored = folder / folders.FACTS, folders.read_folder(folder).facts.get(CALL)
+            path, stored = folder / folders.FACTS, folders.read_facts(folder).get(CALL)
             options = stored if isinstance(stored, dict) else {}
         if options and "prediction" not in options:
             raise DataError(f"{path}: {CALL!r} does not name the prediction")

@@ -166,7 +166,7 @@ def write_files(
 def read_folder(path: str | Path) -> Folder:
     """Open the folder of a draw."""
     path = Path(path)
-    about = _read_facts(path)
+    about = read_facts(path)
     table, shown = (read_sheet(path / name).reset_index(drop=True) for name in (DRAWS, TASKS))
     table = table.astype({column: "int64" for column, type in about["types"].items() if type == "integer"})
     shown = shown.astype({"record": table["record"].dtype, "task": "int64"})
@@ -192,7 +192,7 @@ def read_folder(path: str | Path) -> Folder:
     return Folder(path, drawn, shown, about["annotators"], _name_draw(about), stated, about["blind"])
 
 
-def _read_facts(path: Path) -> dict[str, Any]:
+def read_facts(path: Path) -> dict[str, Any]:
     """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
     files = [path / name for name in (FACTS, DRAWS, TASKS)]
     none = "is no folder that erbayes draw has written"

@@ -5,6 +5,7 @@ the answers of each file to each task, from which come those of each annotator, 
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -92,7 +93,8 @@ class Problems(list[pd.DataFrame]):
     def note(self, fault: Fault, rows: pd.DataFrame) -> None:
         """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
         kind: Any = fault
-        self.append(rows.reindex(columns=PLACE, fill_value="").astype(object).assign(fault=kind))
+        if len(rows) or not self:  # the first has the columns of the table of none
+            self.append(rows.reindex(columns=PLACE, fill_value="").astype(object).assign(fault=kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +274,7 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
     tasks, problems = ShownTasks.of(folder), Problems()
     rows = _read_files(folder, problems)
     files = tuple(rows["file"].unique())
-    rows = _read_rows(_take_tasks(rows, tasks, problems), tasks, problems)
-    answers = _judge_rows(rows, tasks, problems)
+    answers = _judge_rows(_read_rows(_take_tasks(rows, tasks, problems), tasks, problems), tasks, problems)
     merged = _merge_files(answers, problems)
     verdicts = _decide_tasks(tasks, merged, problems)
     state = _list_by_task(tasks, verdicts)
@@ -305,9 +306,9 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
 
 def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return the records that some of several complete answers accept, and others do not: by, record."""
-    times = accepted.groupby([*by, "record"], sort=False).size().rename("times").reset_index()
-    both = times.merge(answers.groupby(by, sort=False).size().rename("of").reset_index(), on=by)
-    return both[both["times"] < both["of"]]
+    keys = [*by, "record"]
+    times, of = (Counter(rows.itertuples(index=False, name=None)) for rows in (accepted[keys], answers[by]))
+    return pd.DataFrame([key for key in times if times[key] < of[key[:-1]]], columns=keys, dtype=object)
 
 
 def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
