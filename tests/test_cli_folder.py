@@ -21,7 +21,6 @@ from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 from erbayes.labels.plans import PLANS
 from erbayes.labels.verdicts import Fault
 
-pytestmark = pytest.mark.usefixtures("csv_sheets")
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
 
@@ -48,6 +47,8 @@ def files(originals, tmp_path, monkeypatch):
     """The files in a current folder of their own."""
     shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    for name in ("FIRST", "LAST"):  # imputations
+        monkeypatch.setattr(f"erbayes.analysis.sensitivity.{name}", 5)
     return tmp_path
 
 
@@ -322,8 +323,7 @@ def test_the_worst_and_the_best_case_of_undecided_draws_are_those_of_python(file
     assert wanted.sentence() in " ".join(shown.split()) and "of the draws are undecided" in wanted.sentence()
 
 
-def test_answers_with_errors_of_labels_are_those_of_python(files, monkeypatch):
-    monkeypatch.setattr("erbayes.analysis.sensitivity.LAST", 40)
+def test_answers_with_errors_of_labels_are_those_of_python(files):
     labelled()
     returned = read_labels("f")
 

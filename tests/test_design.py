@@ -155,11 +155,12 @@ def of_independent_units():
 
 def of_pooled():
     """Two uniform records, and two ends of predicted links."""
-    linked = [r for r in TRUE if LINK[r]]
+    linked, chances = [r for r in TRUE if LINK[r]], Counter()
     for (orders, records), (more, ends) in product([*in_any_order(TRUE, 2)], [*in_any_order(linked, 2)]):
-        owners = [TRUE[r] for r in (*records, *ends)]
+        owners = (*sorted(TRUE[r] for r in records), *sorted(TRUE[r] for r in ends))
+        chances[owners] += orders * more * np.prod([LINK[r] for r in ends]) / 9**2
+    for owners, chance in chances.items():
         links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
-        chance = orders * more * np.prod([LINK[r] for r in ends]) / 9**2
         yield chance, owners, eb.design.Pooled([eb.UniformRecords(owners[:2]), links])
 
 

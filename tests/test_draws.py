@@ -1,7 +1,8 @@
 """Draws by enumeration: over all samples of tiny populations, totals and their variances are unbiased."""
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
+from math import factorial, prod
 
 import numpy as np
 import pytest
@@ -37,11 +38,15 @@ def world(request):
 
 
 def sequences(*parts):
-    """All sequences of n draws with chances p of each part, with their probabilities."""
-    for units in product(*(range(len(p)) for n, p in parts for _ in range(n))):
-        p = np.concatenate([np.tile(p, (n, 1)) for n, p in parts])
-        if (chance := np.prod(p[np.arange(len(units)), list(units)])) > 0:
-            yield chance, np.array(units)
+    """All n draws with chances p of each part, whose order says nothing, with their probabilities."""
+    for drawn in product(*(combinations_with_replacement(np.flatnonzero(p), n) for n, p in parts)):
+        chance = prod(orders(s) * np.prod(p[list(s)]) for s, (_, p) in zip(drawn, parts, strict=True))
+        yield chance, np.concatenate(drawn)
+
+
+def orders(drawn):
+    """Number of sequences of these draws."""
+    return factorial(len(drawn)) // prod(factorial(drawn.count(x)) for x in set(drawn))
 
 
 def contribute(draws, y):
@@ -108,10 +113,10 @@ def test_units_that_share_records():
             overlap[[one, other], [other, one]] += 1 / N
 
     def samples():
-        for records in product(range(N), repeat=4):
-            s, few = list(records), list(records[:2])
+        for few, rest in product(combinations_with_replacement(range(N), 2), repeat=2):
+            s, few, chance = [*few, *rest], list(few), orders(few) * orders(rest) / N**4
             drawn = np.concatenate([world.truth[few], K + cheap[few], K + J + cheap[s]])
-            yield N**-4.0, d.count_once(drawn, [Round(*x) for x in rounds], overlap=csr_array(overlap)), 0
+            yield chance, d.count_once(drawn, [Round(*x) for x in rounds], overlap=csr_array(overlap)), 0
 
     judge(y, samples())
 
@@ -125,15 +130,13 @@ def test_resolved_draws_of_a_class_are_a_round(classes):
     p = [world.p] if classes == 1 else [world.of_class(0), world.of_class(1)]
 
     def samples():
-        for s in product(range(world.N), repeat=3):
-            s = np.array(s)
-            for r in product([True, False], repeat=3):
-                r = np.array(r)
-                number = np.bincount(code[s][r], minlength=classes)
-                if number.min() > 0:
-                    mass = np.prod(np.where(r, chance[s], 1 - chance[s])) / world.N**3
-                    rounds = zip(number.tolist(), p, strict=True)
-                    yield mass, once(world.truth[s][r], *rounds), tuple(number)
+        for drawn in combinations_with_replacement(product(range(world.N), [True, False]), 3):
+            s, r = map(np.array, zip(*drawn, strict=True))
+            number = np.bincount(code[s][r], minlength=classes)
+            if number.min() > 0:
+                mass = orders(drawn) * np.prod(np.where(r, chance[s], 1 - chance[s])) / world.N**3
+                rounds = zip(number.tolist(), p, strict=True)
+                yield mass, once(world.truth[s][r], *rounds), tuple(number)
 
     judge(world.y, samples())
 

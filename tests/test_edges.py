@@ -30,9 +30,9 @@ def component_of(records, links):
     return [found[r] for r in range(records)]
 
 
-def test_a_thousand_random_graphs():
+def test_random_graphs():
     rng = np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(300):
         N, E = rng.integers(2, 25), rng.integers(1, 50)
         # few values and few records make ties, repeated edges and edges of a record with itself
         left, right, score = *rng.integers(0, N, (2, E)), rng.integers(0, 8, E) / 7

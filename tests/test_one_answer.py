@@ -23,7 +23,6 @@ from erbayes.labels.folder import read_folder
 from erbayes.report import report
 from erbayes.study import populations as sim
 
-pytestmark = pytest.mark.usefixtures("csv_sheets")
 P, R = m.pairwise_precision, m.pairwise_recall
 METRICS = [P, R, m.pairwise_f1, m.b3_precision, m.b3_recall, m.cluster_precision, m.cluster_recall]
 METRICS += [m.entities, m.mean_cluster_size, m.muc_recall]

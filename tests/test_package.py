@@ -14,7 +14,8 @@ import pytest
 pytestmark = pytest.mark.lowest
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = TABLES["project"]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,14 @@ def files(folder):
     }
 
 
+def test_the_data_of_the_package_are_listed():
+    data = TABLES["tool"]["setuptools"]["package-data"]["erbayes"]
+    assert {file for file in files("erbayes") if not file.endswith(".py")} == {
+        f"erbayes/{name}" for name in data
+    }
+
+
+@pytest.mark.slow
 def test_the_source_distribution_holds_the_package_alone(built):
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
@@ -52,13 +61,6 @@ def test_the_source_distribution_holds_the_package_alone(built):
     assert files("erbayes") <= held
     assert {name.split("/")[0] for name in held if "/" in name} == {"erbayes", "erbayes.egg-info"}
     assert {*"README.md CHANGELOG.md CITATION.cff LICENSE pyproject.toml".split()} <= held
-
-
-def test_the_wheel_holds_the_package_and_its_data(built):
-    (path,) = built.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
-        held = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert held == files("erbayes")
 
 
 OPTIONAL = "arviz arviz_stats duckdb matplotlib openpyxl polars pymc pyspark rapidfuzz"
@@ -90,10 +92,12 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 def test_the_wheel_works_without_any_extra(built, tmp_path):
-    """From the wheel alone, and where an extra is missing, a message names it."""
+    """It holds the package and its data alone, and where an extra is missing, a message names it."""
     (path,) = built.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
+        assert {name for name in archive.namelist() if ".dist-info/" not in name} == files("erbayes")
         archive.extractall(tmp_path / "wheel")
     names = f"OPTIONAL = {OPTIONAL!r}\nCOMMANDS = {COMMANDS!r}\n"
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n"

@@ -108,9 +108,9 @@ class TestDrawing:
         again = draw_many(100, [498, 300, 100, 0])
         pd.testing.assert_frame_equal(drawn, again)
 
-    def test_pairs_by_the_million_million(self):
-        """A chain of giants, whose pairs no list could have."""
-        N = 2_000_000
+    def test_more_pairs_than_a_list_could_have(self):
+        """A chain of giants."""
+        N = 200_000
         edges = pd.DataFrame({"l": np.arange(N - 1), "r": np.arange(1, N), "score": 2.0})
         edges.loc[N // 2, "score"] = 1.0
         drawn = eb.pairs.draw_pairs(edges, 50, records=range(N), seed=1, bands=[2, 1])

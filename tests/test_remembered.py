@@ -9,7 +9,6 @@ from shell import done, refused, run
 from test_folder import rewritten
 from test_report import undrawn  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("csv_sheets")
 TRUTH = {f"r{i}": i // 3 for i in range(240)}
 COMMANDS = {
     "estimate": (),

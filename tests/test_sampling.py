@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from itertools import combinations_with_replacement, pairwise, permutations, product
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pandas as pd
@@ -330,17 +330,6 @@ def test_totals_are_unbiased_over_all_draws_in_strata():
 def systematic(p, order, start):
     """Positions that points at equal distances choose from elements in an order, (n,)."""
     return order[np.searchsorted(np.cumsum(p[order]), start + np.arange(round(p.sum())), side="right")]
-
-
-def test_systematic_totals_are_unbiased_in_every_order():
-    p, y = np.array([0.25, 0.75, 0.5, 0.9, 0.6]), np.array([3.0, 1.0, 0.0, 2.0, 5.0])
-    for order in map(np.array, permutations(range(5))):
-        cuts = np.unique(np.concatenate([[0, 1], np.cumsum(p[order]) % 1]).round(12))
-        mean = 0.0
-        for low, high in pairwise(cuts):
-            taken = systematic(p, order, (low + high) / 2)
-            mean += (high - low) * (y / p)[taken].sum()
-        assert mean == pytest.approx(y.sum(), rel=1e-9)
 
 
 def test_hartley_and_rao_are_close_in_random_order():

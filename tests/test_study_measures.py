@@ -11,7 +11,7 @@ from erbayes.labels import Records
 from erbayes.study import Study, study
 from erbayes.study import populations as sim
 
-STUDIES, EACH = 1000, 200
+STUDIES, EACH = 500, 100
 CELL = {
     "population": "p", "plan": "r", "n": 9, "metric": "P", "seconds": 1.0, "warned": 0.0, "reason": "",
     "kind": "t",

@@ -14,7 +14,6 @@ from erbayes.cli.inputs import unite
 from erbayes.labels.folder import read_folder
 from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 
-pytestmark = pytest.mark.usefixtures("csv_sheets")
 PRED, TRUE = (part.set_axis([f"r{i}" for i in range(200)]) for part in world()[:2])
 OLD = PRED.iloc[:140]
 METRIC = ("--metrics", "pairwise-recall")
