@@ -273,7 +273,6 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
     """Return what `Labels` has of the answers in a folder; added records may be missing in `prediction`."""
     tasks, problems = ShownTasks.of(folder), Problems()
     rows = _read_files(folder, problems)
-    files = tuple(rows["file"].unique())
     answers = _judge_rows(_read_rows(_take_tasks(rows, tasks, problems), tasks, problems), tasks, problems)
     merged = _merge_files(answers, problems)
     verdicts = _decide_tasks(tasks, merged, problems)
@@ -300,7 +299,7 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
         "states": _list_states(tasks, folder.dealt, merged),
         "answers": given,
         "pairs": _pair_annotators(tasks, folder.drawn.members, merged),
-        "files": files,
+        "files": tuple(rows["file"].unique()),
     }
 
 
