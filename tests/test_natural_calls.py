@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -199,6 +200,8 @@ def test_a_result_is_copied_pickled_and_probed_as_before(name):
 def test_a_metric_with_a_name_is_itself_in_another_process():
     for metric in (eb.metrics.pairwise_f1, eb.metrics.rand, eb.metrics.b3_recall):
         assert pickle.loads(pickle.dumps(metric)) is metric and copy.deepcopy(metric) is metric
+    own = replace(eb.metrics.b3_recall, name="own")
+    assert pickle.loads(pickle.dumps(own)).name == "own"
 
 
 def test_an_error_inside_a_property_keeps_its_own_words():

@@ -201,6 +201,8 @@ def test_a_machine_that_learned_the_careful_labels_is_doubted():
         parts = [np.random.default_rng(i).permutation(changed)[:150].sum() for i in range(4000)]
         as_many = np.mean(np.array(parts) >= changed[:150].sum())
         assert abs(found.changed.chance - as_many) < 0.03
+        shares = changed[:150].mean(), changed.mean()
+        assert (found.changed.drawn, found.changed.population) == pytest.approx(shares)
         assert ("seems to know the labels" in " ".join(found.of_second())) == doubted
 
 

@@ -3,6 +3,7 @@
 
 import itertools
 import math
+import operator
 from collections import Counter, defaultdict
 from dataclasses import fields, is_dataclass, replace
 
@@ -504,6 +505,25 @@ def test_an_engine_that_counts_no_draws_has_differences_that_no_draw_shows():
         found = eb.compare(good, TRUTH[TRUTH < 15], rule, METRICS, engine=Uncounted()).differences()
         np.testing.assert_array_equal(found.estimate, 0)
         assert (found.lower < 0).all() and (found.upper > 0).all()
+        lengths = [
+            np.ptp(
+                eb.compare(PREDICTIONS, TRUTH[TRUTH < 15], rule, METRICS, engine=one)
+                .subtract("old", "new")
+                .interval(),
+                axis=1,
+            )
+            for one in (Uncounted(), eb.engine.Taylor())
+        ]
+        np.testing.assert_allclose(*lengths, rtol=0.12)
+
+
+def test_gains_less_losses_of_a_total_are_its_difference():
+    """Draws' contributions to a total add up to it, and those to a share to 0."""
+    size = (eb.columns.COMMON_LINKS, 1.0)
+    metric = eb.Metric("pairs found", size[:1], operator.pos, (size,), (0.0, math.inf), "", absolute=True)
+    found = subtract(PREDICTIONS, TRUTH[TRUTH < 15], [metric, P], eb.UniformClusters(len(SIZES)))
+    sums = found.moves.sums
+    np.testing.assert_allclose((sums[:, 0] - sums[:, 1])[0], found.mean[0], rtol=1e-12)
 
 
 def test_a_prediction_does_not_differ_from_itself():
