@@ -285,7 +285,7 @@ def find_other_tables(names: list[str]) -> set[str]:
     found = {
         name
         for name, work in find_results(names)
-        if work.__annotations__.get("return") in (pd.DataFrame, "pd.DataFrame")
+        if work.__annotations__.get("return") == "pd.DataFrame"
         and work not in (Tabled.to_frame, Tabled.summary)  # which return `table`
     }
     return found - {f"{name}.table" for name in (*COLUMNS, "Estimates")}

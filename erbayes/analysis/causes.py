@@ -4,6 +4,8 @@ A true link is found by an edge that reaches the threshold, or by closure, throu
 by the threshold if a looser one would find it, and was never compared if none would.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from operator import truediv
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """Estimates of one prediction from a labelled sample, and of several with their paired differences."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product

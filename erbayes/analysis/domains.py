@@ -9,6 +9,8 @@ complete units. Links between domains and differences of predictions have the sa
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
@@ -62,7 +64,7 @@ class ByDomain(Pictured):
     picture: ClassVar[str] = "by_domain"
     sample: Sample
     domains: tuple[Place, ...]
-    settings: "Settings"
+    settings: Settings
     joint: Estimates
     effective: FloatArray
 

@@ -4,9 +4,11 @@ A statistic of the true entities is estimated from labelled ones. The same draws
 predicted clusters, which is known, so that its error there corrects the estimate (a control variate).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -220,7 +222,7 @@ class FittedStatistics:
     values: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, featured: Featured, statistics: Any) -> Self:
+    def of(cls, featured: Featured, statistics: Any) -> FittedStatistics:
         """Compute statistics of all predicted clusters."""
         fitted = tuple(statistic.fit(featured.clusters) for statistic in statistics_of(statistics))
         values = {}

@@ -19,6 +19,8 @@ The American Statistician 41, 215-218 (exact limits in a finite population). Coc
 Techniques, chapter 6 (linearised standard errors).
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
@@ -68,7 +70,7 @@ class PairStrata:
     above: BoolArray
     undecided: FloatArray | float = 0.0
 
-    def decide(self, above: FloatArray | float, below: FloatArray | float) -> "PairStrata":
+    def decide(self, above: FloatArray | float, below: FloatArray | float) -> PairStrata:
         """Return strata whose undecided pairs are decided, of which shares above and below are right."""
         right = self.right + self.undecided * np.where(self.above, above, below)
         return PairStrata(self.pairs, self.labelled + self.undecided, right, self.above)

@@ -9,6 +9,8 @@ edges. One wrong edge between two large clusters makes many wrong links, and its
 have classes of their own, whose tables name what they estimate.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass

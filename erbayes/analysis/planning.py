@@ -24,9 +24,11 @@ freedom. Ends of the scale (`extremes`) are held fixed. For n_high the pilot als
 `BetaGamma`, since one that missed the heavy errors has both a small S² and a small C.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -198,7 +200,7 @@ class Outlook:
         high = self._add_pseudo_draws().smallest(half_width, level, t)
         return np.where(np.isnan(high), np.nan, self.smallest(half_width, level, -t)), high
 
-    def _add_pseudo_draws(self) -> Self:
+    def _add_pseudo_draws(self) -> Outlook:
         """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
         ends = self.extremes
         share = Unseen(effective=self.pilot_effective, reach=ends).weigh_pseudo_draws(DEFAULT.mass)

@@ -4,6 +4,8 @@ Sources: Rubin (1987), Multiple Imputation for Nonresponse in Surveys. Barnard a
 86, 948-955 (degrees of freedom).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any

@@ -3,6 +3,8 @@
 The metric of a domain has the formula of the metric, of totals that count in the domain alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial

@@ -3,11 +3,13 @@
 Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -98,7 +100,7 @@ class WithErrors(Pictured):
                 raise NotIdentified(f"if errors of labels are undone at rates {told}: {why}") from why
         return answers
 
-    def at(self, rates: pd.DataFrame, source: str, answers: Sequence[Any] = ()) -> Self:
+    def at(self, rates: pd.DataFrame, source: str, answers: Sequence[Any] = ()) -> WithErrors:
         """Return the same for other rates, to whose first rows there are `answers`."""
         answers = [*answers, *self.run(rates.iloc[len(answers) :], len(answers))]
         systematic, both = pool(answers, self.random)
@@ -172,7 +174,7 @@ class WithErrors(Pictured):
             )
         return " ".join(said)
 
-    def times(self, factor: float) -> Self:
+    def times(self, factor: float) -> WithErrors:
         """Return the same with all rates multiplied, such as by ½ and 2 for priors that may be wrong."""
         factor = number(factor, "factor", lambda x: 0 <= x < np.inf, "be a finite number of 0 or more")
         return self.at(multiply(self.rates, factor), f"{factor:g} times the rates of {self.source}")

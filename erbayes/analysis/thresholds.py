@@ -9,6 +9,8 @@ best). Maurer, Hothorn and Lehmacher (1995), Biometrie in der chemisch-pharmazeu
 (tests in an order that was fixed before).
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

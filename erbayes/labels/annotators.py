@@ -1,9 +1,11 @@
 """Annotators: rates of their errors, two of them about the same mentions, and machines."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import truediv
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -191,7 +193,7 @@ class AnnotatorPair:
     prediction: Clustering
 
     @classmethod
-    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> Self:
+    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> AnnotatorPair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         prediction = Clustering.of(prediction, "prediction")
         for frame in (first, second):

@@ -7,6 +7,8 @@ Candidates of equal score are in a random order, which the seed of the draws fix
 those of low score and, among equals, those that chance names.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -207,12 +209,8 @@ def _queries(drawn: RecordDraws) -> pd.Index:
 def _number_homes(drawn: RecordDraws, records: pd.Index) -> IntArray:
     """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
     members, queries = as_index(drawn.members["record"]), _queries(drawn)
-    refuse_cases(
-        queries[~queries.isin(members)],
-        "drawn records have no members",
-        ": draws that are read from files need the table of their members",
-        of=len(queries),
-    )
+    remedy = ": draws that are read from files need the table of their members"
+    refuse_cases(queries[~queries.isin(members)], "drawn records have no members", remedy, of=len(queries))
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     return np.asarray(codes[members.get_indexer(records)])
 

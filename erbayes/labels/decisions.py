@@ -5,6 +5,8 @@ others with records of the entity that are not *missed*, and namesakes that are 
 each record is decided: true ones are *removed* by mistake (never the start), and foreign ones *kept*.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,8 +68,7 @@ class Decisions:
         self.records = ids_shown.take(np.argsort(pd.util.hash_array(ids_shown.to_numpy()), kind="stable"))
         self.shown, *self.others = (Members(one, self.records) for one in predictions)
         position = self.records.get_indexer(labels.records)
-        there = position >= 0
-        if not there.any():
+        if not (there := position >= 0).any():
             raise DataError("no labelled record is in the prediction: give all records that annotators saw")
         self.elsewhere = pd.Series(
             labels.clusters[labels.codes[~there]], labels.records[~there], name="entity"
@@ -352,8 +353,7 @@ def _draw_missed(
             # a random cluster of the size, or the next larger one
             low, high = np.searchsorted(sizes, m), np.searchsorted(sizes, m, "right")
             at = int(min(low, len(sizes) - 1) + pick[k % len(pick)] * (high - low))
-            rest = np.flatnonzero(~used[at:]) if len(sizes) else used
-            if not len(rest):
+            if not len(rest := np.flatnonzero(~used[at:]) if len(sizes) else used):
                 continue
             used[at := at + rest[0]] = True
             chosen = shown.list(int(free[at]))

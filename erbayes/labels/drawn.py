@@ -1,10 +1,12 @@
 """Draws from a prediction: what was drawn, how, and the design to estimate by afterwards."""
 
+from __future__ import annotations
+
 import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,7 +143,7 @@ class RecordDraws(digits.Brief):
         records, clusters = seen["record"].tolist(), seen["cluster"].tolist()
         return Responding(design, resolved, _make_classes(seen, resolved, classes), begun, records, clusters)
 
-    def uniform(self) -> Self:
+    def uniform(self) -> RecordDraws:
         """Return the draws that are a sample of uniform records, of draws by predicted size.
 
         A draw of a record with chance p stays with probability min p / p, the minimum over all records. Those
@@ -166,14 +168,8 @@ class RecordDraws(digits.Brief):
         kept = self.table[stays * self.table["probability"].to_numpy(dtype=float) < least]
         table = kept.assign(probability=1 / self.records).reset_index(drop=True)
         members = self.members[self.members["cluster"].isin(table["cluster"])].reset_index(drop=True)
-        return replace(
-            self,
-            table=table,
-            plan=plans.Records(),
-            n=len(table),
-            fingerprint=fingerprint_of(self.known, members),
-            members=members,
-        )
+        drawn = replace(self, table=table, plan=plans.Records(), n=len(table), members=members)
+        return replace(drawn, fingerprint=fingerprint_of(self.known, members))
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
@@ -220,7 +216,7 @@ class RecordDraws(digits.Brief):
         return json.dumps(values, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Self:
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
         if (values := files.read_json(text, what)).get("version") != 1:

@@ -1,5 +1,7 @@
 """The folder of a draw: sheets and pages for annotators, and all that an estimate needs of the draw."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import re
@@ -261,8 +263,7 @@ def _list_answered(path: Path) -> list[str]:
 def refuse_folder(path: Path, replace: bool) -> None:
     """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost."""
     try:
-        inside = path.is_dir()
-        if path.exists() and not inside:
+        if not (inside := path.is_dir()) and path.exists():
             raise DataError(f"cannot write {path}: it is a file, not a folder")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

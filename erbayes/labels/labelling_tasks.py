@@ -6,6 +6,8 @@ would change therefore start with an apostrophe, which is taken off when they ar
 are marked as text, so that they need no apostrophe.
 """
 
+from __future__ import annotations
+
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -148,8 +150,7 @@ def _draw_controls(
     rows = []
     for task, home in chosen[["task", "cluster"]].itertuples(index=False, name=None):
         shown, others = table[table["task"] == task], drawn.members[drawn.members["cluster"] != home]
-        others = others[~others["record"].isin(shown["record"])]
-        if not len(others):
+        if not len(others := others[~others["record"].isin(shown["record"])]):
             raise DataError(
                 f"task {task} can have no control: no record of another drawn predicted cluster is left that "
                 "it does not show; draw more records, or leave out the controls"

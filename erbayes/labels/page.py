@@ -3,6 +3,8 @@
 The page needs no server and no network. Its policy lets only its own script run, and no request leave it.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from base64 import b64encode

@@ -1,5 +1,7 @@
 """Plans: ways of drawing records of a prediction. Each makes the design of its labelled draws."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial

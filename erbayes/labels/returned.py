@@ -1,11 +1,13 @@
 """Labels that come back from annotators, with the faults in them and what they show of annotators."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -272,7 +274,7 @@ class Labels(Nearest):
         count = scan if lies_elsewhere(drawn_from) else measure
         return FrozenWeights(design, count(drawn_from, labels, missing=missing))
 
-    def uniform(self) -> Self:
+    def uniform(self) -> Labels:
         """Return the labels of the draws that are a sample of uniform records (`RecordDraws.uniform`)."""
         drawn, answers, lost = self.folder.drawn.uniform(), self.stars.answers, self.unresolved
         entities = answers["entity"][answers["record"].isin(drawn.table["record"])]

@@ -10,6 +10,8 @@ on this line. Independent uniform points are draws with replacement; points at e
 start are a systematic sample without replacement.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,7 +65,7 @@ class Source(Protocol):
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the source has: record, cluster, size."""
 
-    def of_clusters(self) -> "Source":
+    def of_clusters(self) -> Source:
         """Return the source whose records are the predicted clusters, one row each with its id and size."""
 
 
@@ -127,10 +129,9 @@ class InMemory:
     values: Any = None
 
     @classmethod
-    def of(cls, prediction: Any, values: Any = None) -> "InMemory":
+    def of(cls, prediction: Any, values: Any = None) -> InMemory:
         """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
-        clustering = Clustering.of(prediction, "prediction")
-        if not len(clustering.records):
+        if not len((clustering := Clustering.of(prediction, "prediction")).records):
             raise DataError("the prediction has no record: there is nothing to draw from")
         sizes = clustering.sizes
         known = histogram(sizes, count_cased(clustering.clusters))
@@ -167,10 +168,9 @@ class InMemory:
         at = np.flatnonzero(are_listed(self.records, records))
         return self._take_rows(at)[["record", "cluster", "size"]]
 
-    def of_clusters(self) -> "InMemory":
-        return InMemory(
-            self.clusters, np.arange(len(self.clusters)), self.clusters, np.bincount(self.codes), self.known
-        )
+    def of_clusters(self) -> InMemory:
+        codes = np.arange(len(self.clusters))
+        return InMemory(self.clusters, codes, self.clusters, np.bincount(self.codes), self.known)
 
     def _take_rows(self, at: Any) -> pd.DataFrame:
         table = {"record": self.records[at], "cluster": self.clusters[self.codes[at]], "size": self.size[at]}
@@ -214,9 +214,8 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
 def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     """Return the counts of a source in the order of bucket, size and value."""
     counts = source.counts(seed)
-    return counts.sort_values(
-        [column for column in ("bucket", "size", "value") if column in counts], ignore_index=True
-    )
+    by = [column for column in ("bucket", "size", "value") if column in counts]
+    return counts.sort_values(by, ignore_index=True)
 
 
 Line = tuple[Chance, FloatArray]

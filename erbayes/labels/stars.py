@@ -3,6 +3,8 @@
 A *star* is a drawn record and its candidates, each answered as a match or not.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -11,10 +11,12 @@ not fail stay open while an alarm of the sample is a fault. If draws are undecid
 only if it does so whether all of them are wrong or right.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -119,7 +121,7 @@ class Check(Pictured):
         """Refuse to be true or false, since a verdict may also be open."""
         raise DataError("a check holds, fails or is open: ask for found.verdict.value == 'holds'")
 
-    def allow(self, estimate: FloatArray, interval: FloatArray) -> Self:
+    def allow(self, estimate: FloatArray, interval: FloatArray) -> Check:
         """Return the verdicts by other estimates, (k,), and intervals, (k, 2), that allow for more.
 
         A verdict that this leaves open stays so with more draws, which do not shorten what is allowed for.
@@ -131,14 +133,8 @@ class Check(Pictured):
                 reasons[j] = f"it {SAID[verdicts[j]]} only if labels have no errors"
                 verdicts[j] = Verdict.OPEN
         further = tuple(None if v is Verdict.OPEN else n for v, n in zip(verdicts, self.further, strict=True))
-        return replace(
-            self,
-            estimate=estimate,
-            interval=interval,
-            verdicts=tuple(verdicts),
-            further=further,
-            reasons=tuple(reasons),
-        )
+        allowed = replace(self, estimate=estimate, interval=interval, further=further)
+        return replace(allowed, verdicts=tuple(verdicts), reasons=tuple(reasons))
 
     def table(self) -> pd.DataFrame:
         """Return the verdicts, one row per metric."""
@@ -237,7 +233,7 @@ class _Answer(NamedTuple):
     further: int | None
     reason: str
 
-    def stay_open(self, reason: str) -> "_Answer":
+    def stay_open(self, reason: str) -> _Answer:
         """Return the answer as an open one, for a reason if it has none."""
         return self._replace(verdict=Verdict.OPEN, further=None, reason=self.reason or reason)
 

@@ -4,6 +4,8 @@ All files make one table of rows. Checks of entire columns separate the rows tha
 the answers of each file to each task, from which come those of each annotator, and one to each task.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,7 +113,7 @@ class ShownTasks:
     cluster: pd.Series | None
 
     @classmethod
-    def of(cls, folder: Folder) -> Self:
+    def of(cls, folder: Folder) -> ShownTasks:
         """Return the tasks of a folder."""
         tasks, cluster = folder.tasks, None
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
@@ -132,7 +134,7 @@ class TaskAnswers:
     states: pd.DataFrame
     marks: pd.DataFrame
 
-    def of(self, states: pd.DataFrame) -> "TaskAnswers":
+    def of(self, states: pd.DataFrame) -> TaskAnswers:
         """Return the answers of annotators to tasks that `states` has, with these states."""
         return TaskAnswers(states, self.marks[occurs(self.marks, states, BY)])
 

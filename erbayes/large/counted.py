@@ -4,13 +4,15 @@ Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and, for draws, MD
 records near the start of a random order and the members of drawn clusters (see `erbayes.labels.source`).
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import md5
-from typing import Any, Self
+from typing import Any
 from unicodedata import normalize
 
 import numpy as np
@@ -276,7 +278,7 @@ class InDatabase:
         tables = [database.fetched(f"{select} ({inside})", names) for inside in database.listed(list(ids))]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
-    def of_clusters(self) -> Self:
+    def of_clusters(self) -> InDatabase:
         return replace(
             self, rows=f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p", by_cluster=True, valued=False
         )

@@ -1,5 +1,7 @@
 """Databases that can count a prediction, how each writes, and tables behind a function that runs SQL."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -57,9 +59,9 @@ class Dialect:
     double: str = "DOUBLE PRECISION"
     text: str = "VARCHAR"
 
-    SQLITE: "ClassVar[Dialect]"
-    SPARK: "ClassVar[Dialect]"
-    MYSQL: "ClassVar[Dialect]"
+    SQLITE: ClassVar[Dialect]
+    SPARK: ClassVar[Dialect]
+    MYSQL: ClassVar[Dialect]
 
     def quote(self, name: str) -> str:
         """Quote an identifier."""

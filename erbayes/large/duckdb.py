@@ -1,5 +1,7 @@
 """DuckDB, the embedded database: its connection and its SQL, its own tables, datasets and frames."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait

@@ -1,5 +1,7 @@
 """All kinds of sources, and how each is opened; files of Parquet, CSV and TSV."""
 
+from __future__ import annotations
+
 import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,9 +1,11 @@
 """A prediction as SQL: the columns of its table, its records, and those of a frame."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import eq
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,7 +68,7 @@ class ScannedFacts(ColumnFacts):
     @classmethod
     def of(
         cls, database: Database, named: Named, near: Near | None, what: str, others: Sequence[str] = ()
-    ) -> Self:
+    ) -> ScannedFacts:
         """Read the first rows of all columns but others, and but those that folders give."""
         known = {c for meaning in ("record", "cluster") for c in find_known(database.columns(), meaning)}
         known |= {*named.columns} | ({*near.keys} if near else set())
@@ -253,7 +255,7 @@ class Prediction:
     table: str
 
     @classmethod
-    def of(cls, database: Database, columns: tuple[str, str], **further: str) -> Self:
+    def of(cls, database: Database, columns: tuple[str, str], **further: str) -> Prediction:
         """Select ids, and SQL of further columns by their names."""
         record, cluster = columns
         selected = {"r": database.id(record), "c": database.id(cluster), **further}
@@ -265,14 +267,14 @@ class Prediction:
         """Return the type of record ids, as in `Database.kind`."""
         return self.database.kind(self.record)
 
-    def within(self, *lists: str) -> Self:
+    def within(self, *lists: str) -> Prediction:
         """Return the prediction on the records whose ids are in all SQL lists."""
         if not lists:
             return self
         inside = " AND ".join(f"r IN ({ids})" for ids in lists)
         return replace(self, table=f"(SELECT * FROM {self.table} WHERE {inside}) AS p")
 
-    def with_columns(self, names: Iterable[str], second: str) -> Self:
+    def with_columns(self, names: Iterable[str], second: str) -> Prediction:
         """Return the prediction with columns of a second table, SQL of record ids r and these names."""
         listed = ", ".join(["p.r", "p.c", *(f"b.{name}" for name in names)])
         rows = f"SELECT {listed} FROM {self.table} LEFT JOIN ({second}) AS b ON p.r = b.r"
@@ -318,7 +320,7 @@ class FrameIds:
     @classmethod
     def of(
         cls, database: Database, record: str | None, prediction: Prediction, labels: Clustering | None = None
-    ) -> Self:
+    ) -> FrameIds:
         """Take the ids from the column `record` of a table, or from that which has labelled records.
 
         Labelled records that are not among them are refused, and ids of other types than the prediction's.

@@ -4,11 +4,13 @@ Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the 
 the clusters that they touch, and the histogram of all predicted cluster sizes.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -55,7 +57,7 @@ class Place:
     frame: Any
     frame_record: str | None
     database: DuckDB
-    others: "tuple[Place, ...]" = ()
+    others: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +105,7 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     blocks: Any = None,
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
-    groups: "str | GroupSource | None" = None,
+    groups: str | GroupSource | None = None,
     database: DuckDB = EMBEDDED,
 ) -> Any:
     """Make units as `erbayes.measure` does, from predictions that need not fit in memory.
@@ -198,10 +200,10 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
 def _select(
     tables: Mapping[str, Database],
     columns: Columns,
-    groups: "str | GroupSource | None",
+    groups: str | GroupSource | None,
     second: list[Database],
     near: Near | None,
-) -> "tuple[dict[str, Prediction], GroupColumn | None]":
+) -> tuple[dict[str, Prediction], GroupColumn | None]:
     """Select the columns of each table, and the column of groups of the first or of a second table."""
     in_table = groups if isinstance(groups, str) else None
     chosen, (first, *_) = dict[str, tuple[str, str]](), tables.values()
@@ -234,7 +236,7 @@ class _Count:
     facts: FrameFacts | None = None
 
     @classmethod
-    def of(cls, prediction: Prediction, name: str, frame: FrameIds | None, any_id: bool) -> Self:
+    def of(cls, prediction: Prediction, name: str, frame: FrameIds | None, any_id: bool) -> _Count:
         """Count a prediction, inside the frame if there is one, and refuse its faults."""
         rows, facts = count_rows(prediction, any_id), None
         if frame is not None:
@@ -311,7 +313,7 @@ class GroupColumn:
     codes: dict[Any, int]
 
     @classmethod
-    def of(cls, database: Database, name: str) -> Self:
+    def of(cls, database: Database, name: str) -> GroupColumn:
         """Take a column of the prediction, after `Database.use`."""
         key = database.value(name)
         distinct = f"SELECT DISTINCT {key} AS g FROM {database.table} WHERE {key} IS NOT NULL"
@@ -330,7 +332,7 @@ class GroupColumn:
             ) from error
 
     @classmethod
-    def of_second(cls, attributes: Database, name: str, record: str | None, near: Near) -> Self:
+    def of_second(cls, attributes: Database, name: str, record: str | None, near: Near) -> GroupColumn:
         """Take a column of a second table of records, of which some are near."""
         refuse_names([name], attributes.columns(), "the table of attributes")
         named = None if record == name else record

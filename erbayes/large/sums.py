@@ -1,5 +1,7 @@
 """Sums over predicted clusters by SQL: what two predictions share, and statistics of clusters."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
