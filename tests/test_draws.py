@@ -85,14 +85,8 @@ def test_rounds(world):
     p, q, N = world.p, world.q, world.N
     judge(world.y, ((c, once(s, (2, p), (2, q)), 0) for c, s in sequences((2, p), (2, q))))
     others = [list(s) for s in combinations(range(N), 2)]
-    judge(
-        world.y,
-        (
-            (c / len(others), once(np.append(s, world.truth[o]), (2, p), (2, p, N)), 0)
-            for c, s in sequences((2, p))
-            for o in others
-        ),
-    )
+    both = ((c / len(others), np.append(s, world.truth[o])) for c, s in sequences((2, p)) for o in others)
+    judge(world.y, ((c, once(s, (2, p), (2, p, N)), 0) for c, s in both))
     f, a = world.of_class(0), world.of_class(1)
     judge(world.y, ((c, once(s, (2, f), (2, a)), 0) for c, s in sequences((2, f), (2, a))))
 

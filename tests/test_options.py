@@ -1,5 +1,6 @@
 """What the commands share is declared once, and all of them take it."""
 
+import ast
 import inspect
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from source import parse_package
 from test_cli import fill, folder, refused, run  # noqa: F401
 from typer.models import OptionInfo
 
@@ -62,11 +64,17 @@ def test_shared_options_have_one_order_and_one_meaning():
     for command, names in list_shared().items():
         assert names == list_shared()["estimate"], f"{command} has shared options in another order"
         for name in {*names} - several - {"output"}:
-            said = (
-                f"erbayes {command} and estimate say different things of --{name}: use one class of options"
-            )
+            said = f"erbayes {command} and estimate differ on --{name}: use one class of options"
             assert shown(command)[name] == shown("estimate")[name], said
     assert len(COMMANDS) > 5 and len(names) > 20
+
+
+def test_some_line_reads_each_shared_option():
+    """Whether it matters in each command is slow to tell: test_an_option_changes_something."""
+    nodes = [node for tree in parse_package(Path(inputs.__file__).parent).values() for node in ast.walk(tree)]
+    loads = [node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)]
+    read = {getattr(node, "attr", getattr(node, "id", "")) for node in loads}
+    assert {name for command in COMMANDS for name in RUNS[command].__signature__.parameters} <= read
 
 
 def test_every_policy_for_missing_records_is_listed():

@@ -118,8 +118,9 @@ def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
     n, firsts, means, source = 30, [], [], sa.source.InMemory.of(LARGER)
     for seed in range(40):
         drawn = sa.draw(source, InOrderOfSize(), n=n, seed=seed)
-        own = InOrderOfSize().draw(source, n, seed)
-        assert sorted(drawn.table["record"]) == sorted(own["record"])
+        if seed < 5:
+            own = InOrderOfSize().draw(source, n, seed)
+            assert sorted(drawn.table["record"]) == sorted(own["record"])
         firsts.append(drawn.table["size"][: n // 3].mean())
         means.append(drawn.table["size"].mean())
     gap = np.array(firsts) - np.array(means)
@@ -204,7 +205,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
     source = sa.source.InMemory.of(PRED)
     for plan, n, wanted in cases:
         counts = dict.fromkeys(size, 0)
-        for seed in range(60):
+        for seed in range(40):
             table = plan.draw(source, n, seed)
             assert table["cluster"].is_unique and len(table) == n
             assert [PRED[r] for r in table["record"]] == table["cluster"].tolist()
@@ -212,7 +213,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
                 counts[k] += 1
         np.testing.assert_allclose(table["probability"], [wanted[k] for k in table["cluster"]], rtol=1e-12)
         for k, p in wanted.items():
-            assert abs(counts[k] / 60 - p) <= 4.5 * np.sqrt(p * (1 - p) / 60)
+            assert abs(counts[k] / 40 - p) <= 4.5 * np.sqrt(p * (1 - p) / 40)
 
 
 @pytest.mark.parametrize(
