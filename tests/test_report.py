@@ -585,6 +585,6 @@ def test_domains_of_own_numbers_are_text_and_refusals_are_said():
     assert found.table()["reason"].any()
     page = report(sample([]), CHOSEN, engines={"one": Taylor()}, about={"Your own numbers": found})
     section = page[page.index("<h2>Your own numbers") : page.index("<h2>What moves")]
-    assert "the labels do not tell the truth" in section and "&lt;svg onload" in section
+    assert "there is no estimate of the truth" in section and "&lt;svg onload" in section
     assert Tags(section).seen == {"h2", "ul", "li", "div", "table", "thead", "tbody", "tr", "th", "td"}
     assert "Your own numbers" not in report(sample([]), CHOSEN, engines={"one": Taylor()})

@@ -20,7 +20,7 @@ LONGEST = 40
 """Number of characters of an id that are shown, so that its line has room for more."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
 """Columns of the uncertainty of the estimate."""
-MEASURED = ("estimate", "lower", "upper", "worst", "best")
+MEASURED = ("estimate", "lower", "upper", "worst", "best", "difference", "least", "most")
 """Columns in the unit of the estimate. They have as many decimals as it has."""
 COUNTED = ("df", "n_eff", "ess_bulk")
 """Columns that are shown without decimals."""

@@ -84,8 +84,8 @@ class Impact(Pictured):
         table[columns] = self.fit.table(level, kind)[columns].to_numpy()
         table["difference"] = table["predicted"] - table["estimate"]
         table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
-        table["equivalent_labels"] = self.equivalent_labels
-        table = table.assign(**reason_column(self.fit.reasons))
+        table = table.assign(equivalent_labels=self.equivalent_labels, **reason_column(self.fit.reasons))
+        table.loc[table["estimate"].isna(), ["se", "equivalent_labels"]] = np.nan
         if any(self.domains):
             table.insert(0, "domain", self.domains)
         return table
@@ -105,7 +105,7 @@ def _describe(row: pd.Series) -> str:
         format_number(row[name]) for name in ("predicted", "estimate", "lower", "upper")
     )
     if np.isnan(row["lower"]):
-        return f"{about}: the clusters say {said}, and the labels do not tell the truth: {row['reason']}."
+        return f"{about}: the clusters say {said}, and there is no estimate of the truth: {row['reason']}."
     start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
     if row["least"] <= 0 <= row["most"]:
         return f"{start}, so that the labels do not show this number to be wrong."

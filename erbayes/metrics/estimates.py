@@ -281,10 +281,6 @@ class Estimates(Pictured):
         """Return what `erbayes.plots.draw_forest` draws of a result, by name: this alone, without a name."""
         return {"": self}
 
-    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        # without the level, which the heading says, and without degrees of freedom
-        return "Estimates with 95 % intervals", self.table().drop(columns=["df", "level"], errors="ignore")
-
     def __getitem__(self, metric: Metric | str) -> pd.Series:
         """Return the row of one metric in `table()`: `estimate`, `lower`, `upper` and the rest."""
         row = self.table().loc[_find_name(self, metric)]

@@ -76,8 +76,11 @@ class Tabled(Nearest, ABC):
             return False
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        """Return a heading, and the part of the table that is printed under it."""
-        return type(self).__name__, self.table()
+        """Return a heading, which says the level, and the part of the table that is printed under it."""
+        heading, table = type(self).__name__, self.table()
+        if "level" in table and len(table):
+            heading += f" with {100 * table['level'].iloc[0]:g} % intervals"
+        return heading, table.drop(columns=["df", "level"], errors="ignore")
 
     def __repr__(self) -> str:
         heading, table = self._choose_printed()
