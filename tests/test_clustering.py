@@ -180,7 +180,6 @@ def test_a_question_about_a_column_of_words_ends_if_its_remedy_is_followed():
     pairs = SCORED.assign(by=["human", "machine"]).drop(columns="p")
     rename = r"if these have: table.rename\(columns={'l': 'left', 'r': 'right'}\)"
     raises(eb.DataError, rename, Clustering.from_pairs, pairs)
-    # a column that is called so already makes room
     rename = r"columns={'l': 'left', 'r': 'right', 'left': 'other left'}\)"
     raises(eb.DataError, rename, Clustering.from_pairs, pairs.rename(columns={"by": "left"}))
     named = pairs.rename(columns={"l": "left", "r": "right"})

@@ -221,19 +221,20 @@ def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
     rows = [("a2", "b1", "name"), ("a2", "b1", "date"), ("a2", "a1", "x"), ("zz", "q", "x")]
     candidates = pd.DataFrame(rows, columns=["record", "candidate", "why"])
     table = sampling.tasks(DRAWN, None, candidates)
-    assert table[["task", "record", "role"]].to_numpy().tolist() == [
-        [1, "a2", "drawn"],
-        [1, "a1", "cluster"],
-        [1, "b1", "candidate"],
-        [2, "b1", "drawn"],
-    ]
+    assert table["task"].tolist() == [1, 1, 1, 2] and table["record"].tolist() == ["a2", "a1", "b1", "b1"]
+    assert table["role"].tolist() == ["drawn", "cluster", "candidate", "drawn"]
     assert table["why"].fillna("").tolist() == ["", "", "name", ""]
+
+
+def test_rows_of_attributes_that_repeat_another_are_left_out():
+    once, twice = (sampling.tasks(DRAWN, pd.concat([MEMBERS] * times)) for times in (1, 2))
+    pd.testing.assert_frame_equal(once, twice)
 
 
 REFUSED_TASKS = {
     "attributes without a column": (dict(attributes=MEMBERS[["record"]]), "needs a record and at least one column"),
     "attributes that lack a record": (dict(attributes=MEMBERS.iloc[:1]), "2 of 3 shown records have no attributes, such as 'a2', 'b1'"),
-    "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS])), "3 shown records have several rows of attributes"),
+    "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS.assign(cluster="z")])), "3 shown records have several different rows"),
     "a reserved name": (dict(attributes=MEMBERS.rename(columns={"cluster": "same"})), "attributes cannot be called 'same'"),
     "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type string, those of the .* of type integer: none could match"),
     "candidates of other columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "table of candidates has no column 'record', 'candidate'"),

@@ -124,7 +124,7 @@ def test_records_without_a_cluster_are_told_what_to_do(files):
     table.loc[:9, "Cluster ID"] = ""
     table.to_csv("dedupe.csv", index=False)
     told = refused("estimate", "dedupe.csv", "truth.csv", *DESIGN)
-    assert "10 of 600 are missing" in told and "(erbayes clusters FILE --blank own or omit)" in told
+    assert "10 of 600 are missing" in told and "(erbayes clusters FILE --blank own -o NEW, or" in told
     for blank, records in (("own", RECORDS), ("omit", RECORDS - 10)):
         assert run("clusters", "dedupe.csv", "--blank", blank, "-o", f"{blank}.csv").exit_code == 0
         made = pd.read_csv(f"{blank}.csv")

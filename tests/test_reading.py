@@ -296,10 +296,11 @@ def test_columns_that_tell_the_prediction_are_known_by_names_and_by_values():
     rows = pd.DataFrame({
         "name": list("abcdefg"), "cluster_id": 5, "own": clusters + 7, "size": [2, 2, 1, 3, 3, 3, 1],
         "block": [1, 1, 1, 2, 2, 2, 2], "match_probability": 0.9, "person": [1, 1, 2, 3, 3, 4, 5],
+        "blank": [9, 9, None, 8, 8, 8, None], "lost": [9, 9, 1, 8, 8, None, 2],
     })  # fmt: skip
     assert columns_that_tell(rows) == ["cluster_id", "match_probability"]
     told = columns_that_tell(rows, clusters.to_numpy())
-    assert told == ["cluster_id", "own", "size", "match_probability"]
+    assert told == ["cluster_id", "own", "size", "match_probability", "blank"]
     # of single records nothing tells more than that they are single
     assert columns_that_tell(rows[["name", "block"]], np.arange(7)) == []
 

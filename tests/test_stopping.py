@@ -597,8 +597,8 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
 
 @pytest.mark.parametrize("options, problem", [
     ([], "nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE"),
-    (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
-    (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
+    (["--min", "b3-recall"], "--min b3-recall: write one METRIC=VALUE"),
+    (["--min", "b3-recall=0.9,b3-precision=0.8"], "--min b3-recall=0.9,b3-precision=0.8: write one METRIC=VALUE"),
     (["--min", "b4=0.5"], "no metric 'b4'"),
     (["--min-recall", "1.5"], "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5"),
     (["--min-recall", ".5", "--min", "pairwise-recall=0.6"], "1 metrics have two minima, such as 'pairwise-recall'"),

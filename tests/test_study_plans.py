@@ -23,6 +23,7 @@ from erbayes.labels import (
     draw,
     mislabel,
 )
+from erbayes.labels.plans import PLANS as plans_of_labels
 from erbayes.study import Samples, UniformEntities, study
 from erbayes.study import populations as sim
 
@@ -153,8 +154,6 @@ def test_a_study_is_a_plain_loop_over_estimate(plan):
 
 
 def test_every_design_and_every_plan_is_among_them():
-    from erbayes.labels.plans import PLANS as plans_of_labels
-
     assert {cls.__name__ for cls in plans_of_labels.values()} <= {name.split()[0] for name in PLANS}
     spy = Spy()
     trial_of({"spy": spy}, plans=PLANS, repetitions=1)

@@ -82,7 +82,7 @@ class Minima:
             try:
                 named.append((name, float(value)))
             except ValueError as error:
-                raise DataError(f"--min {text}: write METRIC=VALUE, such as b3-recall=0.9") from error
+                raise DataError(f"--min {text}: write one METRIC=VALUE, such as b3-recall=0.9") from error
         if not named:
             raise DataError("nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE")
         names = [name for name, _ in named]

@@ -315,7 +315,7 @@ def _draw_tasks(
             number = min(LOOKED_AT, heap.clusters)
             with sources.open_source(prediction) as source:
                 first = sources.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
-            message(f"note: such as {head(first['cluster'].head(number), number)}, which are drawn at random")
+            message(f"note: look at {head(first['cluster'].head(number), number)}, which are drawn at random")
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         in_memory = prediction if isinstance(prediction, eb.Clustering) else None

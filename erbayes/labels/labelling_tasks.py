@@ -111,9 +111,7 @@ def tasks(
     if attributes is not None:
         seen, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
         if taken := [name for name in seen if name in RESERVED]:
-            raise DataError(
-                f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
-            )
+            raise DataError(f"attributes cannot be called {head(taken)}, as columns of sheets: rename them")
         table = pd.concat([table, seen.iloc[rows].reset_index(drop=True)], axis=1)
     return table.assign(**dict.fromkeys(FILLED, ""))
 
@@ -187,11 +185,12 @@ def locate_attributes(
             f"it has {head(names)}{separator_hint(names)}"
         )
     key = find_record(frame, Near({"record": queries}), "the table of attributes")
+    frame = frame if frame[key].is_unique else frame[~frame.astype("str").duplicated()]
     records = ids(frame[key], f"column {key!r} of the attributes")
     same_kind(queries, records, "records of the attributes", f"ids of {what} records")
     here = np.flatnonzero(are_listed(records, queries))
     listed = records[here]
-    refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")
+    refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several different rows")
     rows = here[locate(listed, queries, f"{what} records have no attributes", of=queries.nunique())]
     return frame.drop(columns=key), records, rows
 

@@ -194,7 +194,7 @@ class Clustering:
         blank, said = pd.isna(cluster), f"cluster ids of the {what}"
         if missing := int(np.count_nonzero(blank)):
             told, first = f"{said}: {missing:,} of {len(records):,} are missing", int(np.argmax(blank)) + 1
-            option = "erbayes clusters FILE --blank own or omit"
+            option = "erbayes clusters FILE --blank own -o NEW, or --blank omit"
             remedy = Remedy("fill them in, or leave these rows out", "clusters.fillna(records)", option)
             if what.endswith("labels"):  # nobody knows whether the entity of one is its own
                 remedy = Remedy("label these records, or leave out their entities whole")

@@ -176,7 +176,7 @@ def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None
     """Return the columns of attributes that tell a prediction to annotators.
 
     These are clusters and scores by their names and, if the `clusters` of all rows are known, (rows,), what
-    is equal exactly where these are, and their sizes. A function of the cluster, such as a block, is needed.
+    is equal exactly where these are, a blank being alone, and their sizes. A block of clusters is needed.
     """
     told = [*find_known(attributes.columns, "cluster"), *find_known(attributes.columns, "score")]
     if clusters is None or not len(clusters):
@@ -185,10 +185,10 @@ def columns_that_tell(attributes: pd.DataFrame, clusters: IntArray | None = None
     K, size = int(codes.max()) + 1, np.bincount(codes)[codes]
     for column in attributes.columns.difference(told, sort=False):
         other = pd.factorize(attributes[column])[0]
-        pairs, same = pd.DataFrame({"one": codes, "other": other}), other.min() >= 0 and other.max() + 1 == K
+        pairs = pd.DataFrame({"one": codes, "other": np.where(other < 0, ~np.arange(len(other)), other)})
         numbers = pd.to_numeric(attributes[column], errors="coerce").to_numpy()
         is_size = size.max() > 1 and np.array_equal(numbers, size)
-        if is_size or (same and K < len(codes) and len(pairs.drop_duplicates()) == K):
+        if is_size or (pairs["other"].nunique() == K < len(codes) and len(pairs.drop_duplicates()) == K):
             told.append(column)
     return [c for c in attributes.columns if c in told]
 
