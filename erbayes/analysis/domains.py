@@ -446,8 +446,9 @@ def compare_by_domain(
     ]
     samples, grouping = [sample for sample, _ in of_each], of_each[-1][1]
     paired = need_paired(find_engine(engine))
-    given = resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng
-    settings = Settings(*given, everyone=grouping.everyone)
+    settings = Settings(
+        resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng, grouping.everyone
+    )
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)

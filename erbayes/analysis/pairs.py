@@ -90,8 +90,10 @@ class _Judged(Pictured):
                     why = "1 by definition: no band is below"
                 ends = (*found, worst.lower, best.upper, level, why)
                 rows.append((self.names[which], threshold, strata.pairs @ strata.above, *ends))
-        columns = ["metric", "threshold", "pairs", *Estimate._fields, "worst", "best", "level", "reason"]
-        table = pd.DataFrame(rows, columns=columns).rename(columns={"value": "estimate"})
+        table = pd.DataFrame(
+            rows,
+            columns=["metric", "threshold", "pairs", *Estimate._fields, "worst", "best", "level", "reason"],
+        ).rename(columns={"value": "estimate"})
         if not np.isnan(self.same).any():
             table = table.drop(columns=["worst", "best"])
         return table.drop(columns="reason").assign(**reason_column(table["reason"].tolist()))
@@ -351,8 +353,9 @@ def draw_pairs(
     floors = _choose_floors(table, threshold, bands)
     n, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
     records = np.arange(len(table.records))
-    known = KnownTotals(np.ones(1), np.array([float(len(records))]))
-    apart = ThresholdClusters(records, np.ones_like(records), known, records)
+    apart = ThresholdClusters(
+        records, np.ones_like(records), KnownTotals(np.ones(1), np.array([float(len(records))])), records
+    )
     levels = [apart, *sweep(table, floors, records)]
     merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
     # a threshold that joins no records ends no band

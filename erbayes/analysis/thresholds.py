@@ -86,8 +86,9 @@ class Certificate:
         if self.threshold is None and self.next is None:
             said += " Even without an error, the effective draws would be too few at every threshold."
         elif self.draws is not None and np.isinf(self.draws):
-            unsure = self.skipped is not None
-            where = "first threshold with enough effective draws" if unsure else "next threshold"
+            where = (
+                "next threshold" if self.skipped is None else "first threshold with enough effective draws"
+            )
             said += f" The {where}, {self._write(self.next)}, has an estimate below that."
         elif self.draws is not None:
             said += f" About {self.draws:,.0f} further draws would certify {self._write(self.next)}."
@@ -389,10 +390,9 @@ def choose_columns(source: Any, at: Any) -> dict[float, Any]:
             columns = table.columns()
     else:
         columns = list(to_frame(source).columns) if is_table(source) else []
+    found = find_thresholds(columns)
     # both ends of an edge may be called id_1 and id_2
-    if any(pair.stem in ("", *NAMES["record"]) for pair in pair_columns(columns)):
-        return {}
-    if not (found := find_thresholds(columns)):
+    if not found or any(pair.stem in ("", *NAMES["record"]) for pair in pair_columns(columns)):
         return {}
     if isinstance(at, str) or not isinstance(at, Iterable):
         return {t: found[t] for t in spread_thresholds(np.sort([*found]), at).tolist()}

@@ -147,17 +147,15 @@ class AnnotatorErrors:
         rare=True,
     )
 
-    @property
-    def option(self) -> str | None:
-        return None if self.annotator_errors is None else "--annotator-errors"
-
     def run_one(
         self, inputs: One, sample: eb.Sample, answer: Callable[[eb.Sample, Any], Any]
     ) -> sensitivity.WithErrors:
         """Answer a question about one sample and its labels with errors of these."""
         self.refuse_scan(inputs)
         if inputs.of_clusters:
-            raise DataError(f"{self.option} is about labelled entities, and predicted clusters were drawn")
+            raise DataError(
+                "--annotator-errors is about labelled entities, and predicted clusters were drawn"
+            )
         prediction, shared, _ = inputs.memory
 
         def of_labels(labels: Any, design: Any) -> Any:
@@ -180,8 +178,8 @@ class AnnotatorErrors:
         """Refuse predictions that are scanned, since true labels are drawn among records in memory."""
         if inputs.scanned:
             raise DataError(
-                f"{self.option} draws true labels among the records of a prediction, which does not fit in "
-                "memory: give the records of the clusters that labels touch, and some of all others"
+                "--annotator-errors draws true labels among the records of a prediction, which does not fit "
+                "in memory: give the records of the clusters that labels touch, and some of all others"
             )
 
 
@@ -373,6 +371,6 @@ class Numbers:
         def answer(one: eb.Sample, labels: Any) -> impacts.Impact:
             return impacts.impact_of(one, prediction, labels, statistics, **given)
 
-        if errors is None or errors.option is None:
+        if errors is None or errors.annotator_errors is None:
             return answer(sample, labels)
         return errors.run_one(inputs, sample, answer)

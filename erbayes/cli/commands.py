@@ -132,7 +132,7 @@ def estimate_command(
         )
     of_groups = None if domains.column is None else domains.read(inputs, sample.units)
     result = by_engine.run(inputs, asked, sample, metrics, of_groups)
-    if errors.option is not None:
+    if errors.annotator_errors is not None:
         answer: Any = of_groups or named_engines.find_engine(None)
         found = errors.run_one(inputs, sample, lambda one, _: answer(one, metrics=metrics))
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
@@ -202,14 +202,16 @@ def compare_command(
     table, said = comparison.table(inputs.level, kind, pairs=pairs), comparison.sentence(inputs.level, kind)
     if domains.column is not None:
         table, said = domains.compare(inputs, comparison, metrics, chosen).table(inputs.level, kind), ""
-    if errors.option is not None:
+    if errors.annotator_errors is not None:
         errors.refuse_scan(inputs)
         found = errors.run_any(inputs, answer, labels, design, inputs.sort_shown(predictions))
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         drawn = found.both
     picture.save(drawn, inputs.level)
-    samples = zip(comparison.predictions, comparison.samples, strict=True)
-    about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
+    about = {"labels": read.pop("")} | {
+        name: count_read(one, text=read[name])
+        for name, one in zip(comparison.predictions, comparison.samples, strict=True)
+    }
     _show_estimates(printing, Result(table, by_engine.name, alarms, said), alarms, about)
 
 
@@ -293,8 +295,8 @@ def report_command(
     """
     metrics = domains.chosen_metrics(asked)
     sample, read = inputs.sample(**domains.of_scan(inputs))
-    about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read}
-    about["call"] = shlex.join(["erbayes", *sys.argv[1:]])
+    call = shlex.join(["erbayes", *sys.argv[1:]])
+    about: dict[str, Any] = _describe_files(inputs, domains) | {"read": read, "call": call}
     if numbers != Numbers():
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
@@ -307,7 +309,7 @@ def report_command(
             "cautions": inputs.cautions,
             "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
         }
-    if errors.option is not None:
+    if errors.annotator_errors is not None:
         closed_form = named_engines.find_engine(None)
         about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
     html = eb.report.report(
@@ -434,5 +436,5 @@ def _make_heavy_tail() -> tuple[Any, eb.Sample]:
     errors = simulate.Chain([simulate.Splits(0.3), simulate.Merges(0.03)])
     world = simulate.simulate(simulate.Zeta(2.3, largest=400), errors, 50_000, 1)
     persons = world.true.drop_duplicates().sample(100, random_state=3)
-    labels = world.true[world.true.isin(persons)]
-    return world, eb.Sample(eb.measure(world.pred, labels), eb.UniformClusters())
+    units = eb.measure(world.pred, world.true[world.true.isin(persons)])
+    return world, eb.Sample(units, eb.UniformClusters())

@@ -280,8 +280,9 @@ def draw_command(
         written = folders.add_draws(older, drawn, table, facts)
     else:
         settings = {name: getattr(shown, name) for name in ("annotators", "overlap", "blind")}
-        settings |= {"replace": replace_answers, "facts": facts}
-        written = eb.labels.write_folder(folder, drawn, table, **settings)
+        written = eb.labels.write_folder(
+            folder, drawn, table, **settings, replace=replace_answers, facts=facts
+        )
     if isinstance(plan, plans.PlanBySize):
         message(f"expected draws: {eb.labels.drawn.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)
@@ -350,8 +351,12 @@ def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         return
     with sources.open_source(prediction) as source:
         strange = candidates[~candidates.isin(source.look_up(candidates)["record"])]
-    then = ": --candidates are pairs of its records, and --looser a record and its cluster"
-    refuse_cases(strange, "candidates are not in PREDICTION", then, of=len(candidates))
+    refuse_cases(
+        strange,
+        "candidates are not in PREDICTION",
+        ": --candidates are pairs of its records, and --looser a record and its cluster",
+        of=len(candidates),
+    )
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:

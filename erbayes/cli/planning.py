@@ -134,7 +134,7 @@ def check_command(
     sample, read = inputs.sample()
     rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
     check = eb.labels.check(sample, minimum, rule)
-    if errors.option is not None:
+    if errors.annotator_errors is not None:
         found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
         message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
         check = found.both
@@ -185,10 +185,10 @@ def impact_command(
     alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
     estimated = numbers.estimate(inputs, sample, attributes, by, errors)
     table: pd.DataFrame = estimated.table(level=inputs.level)
-    plain = estimated.random if errors.option is not None else estimated
+    plain = estimated.random if errors.annotator_errors is not None else estimated
     alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
     sentences = plain.sentences(inputs.level)
-    if errors.option is None:
+    if errors.annotator_errors is None:
         table = table.reset_index()
     else:
         sentences = [estimated.sentence(inputs.level)]

@@ -154,8 +154,9 @@ class ReadingOptions:
         self.bound.update(["--cluster"] if cluster is not None else [])
         named = name_columns(part.path, record=self.bind(table.columns), cluster=cluster, links=links)
         if not named.ends:  # said of another table of the same matcher
-            hints = File.read(part.path).hints.items()
-            hinted = {name: column for name, column in hints if column in table.columns}
+            hinted = {
+                name: column for name, column in File.read(part.path).hints.items() if column in table.columns
+            }
             named = replace(named, **{n: c for n, c in hinted.items() if getattr(named, n) is None})
         near = readings.Near.all_of(self.listed) or near
         taken = column_roles.read_prediction(table, named, near, what=f"{what} {part.path}")

@@ -82,8 +82,7 @@ class File(Path):
 
 def said_of(path: Path, most: int) -> tuple[str, ...]:
     """Return the columns that are named behind a file, and refuse more of them, or a threshold."""
-    file = File.read(path)
-    if len(file.said) > most or file.threshold is not None:
+    if len((file := File.read(path)).said) > most or file.threshold is not None:
         needed = f"{most} column{'s' if most > 1 else ''}" if most else "nothing"
         raise DataError(f"{path} takes {needed} behind its name, not {file.in_words()}")
     return file.said

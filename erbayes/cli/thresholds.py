@@ -173,7 +173,7 @@ def thresholds_command(
 
     with options.within(scored.drawing.in_words), options.saying_alarms() as said:
         curve = judge(labels, design, engine=by_engine.name, rng=SEED)
-        if errors.option is not None:  # thresholds of the edges are the same for all labels
+        if errors.annotator_errors is not None:  # thresholds of the edges are the same for all labels
             if scored.returned is None:
                 raise DataError(
                     "--annotator-errors needs a folder of erbayes draw as LABELS, "
@@ -276,22 +276,24 @@ def write_pairs(
     )
     files.write_text(output / PAGE, page)
     files.write_text(output / PAIRS_CALL, json.dumps(call, indent=1))
-    counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
-    typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
+    typer.echo(
+        f"wrote {output}: {len(drawn):,} pairs of {drawn['band'].nunique():,} bands, to answer in {PAGE} or "
+        f"in the column same of {TABLE}"
+    )
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
-    ends = [
-        pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
-        for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
-    ]
-    return pd.concat(ends).sort_values("task", kind="stable", ignore_index=True)
+    return pd.concat(
+        [
+            pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
+            for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
+        ]
+    ).sort_values("task", kind="stable", ignore_index=True)
 
 
 def _name_draw(drawn: pd.DataFrame) -> str:
     """Return a text that names the drawn pairs, whatever their answers."""
-    text = drawn[["left", "right"]].astype(str).to_csv(index=False)
-    return sha256(text.encode()).hexdigest()[:16]
+    return sha256(drawn[["left", "right"]].astype(str).to_csv(index=False).encode()).hexdigest()[:16]
 
 
 def _read_answers(path: Path) -> pd.DataFrame:

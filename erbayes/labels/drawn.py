@@ -245,9 +245,9 @@ class RecordDraws(digits.Brief):
     def _can_be_drawn(self) -> bool:
         """Return whether the plan gives the columns of the table and, if sizes decide, its chances."""
         plan, table = self.plan, self.table
-        for column, cls in (("stratum", plans.Strata), ("value", plans.GivenProbabilities)):
-            if (column in table) != isinstance(plan, cls):
-                return False
+        columns = {"stratum": plans.Strata, "value": plans.GivenProbabilities}
+        if any((column in table) != isinstance(plan, cls) for column, cls in columns.items()):
+            return False
         sizes = pd.DataFrame({"size": pd.to_numeric(table["size"])})
         if isinstance(plan, plans.PlanBySize):
             wanted = plans.chances(plan, self.known)(sizes)

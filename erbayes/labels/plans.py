@@ -377,8 +377,9 @@ class PredictedClusters:
             return np.where(p < 1, p / rest, 0.0)
 
         if len(certain):
-            buckets = counts.loc[counts["size"].isin(certain), "bucket"].unique()
-            rows = sources.in_order(clusters.in_buckets(buckets, seed))
+            rows = sources.in_order(
+                clusters.in_buckets(counts.loc[counts["size"].isin(certain), "bucket"].unique(), seed)
+            )
             parts.append(rows[rows["size"].isin(certain)])
         if rest:
             points = (np.random.default_rng(seed).random() + np.arange(rest)) / rest

@@ -203,8 +203,9 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
     known = number.isin(tasks.drawn.index)
     problems.note(Fault.UNKNOWN_TASK, rows[~known].drop_duplicates(KEY).drop(columns="record"))
     rows = rows.assign(task=number)[known]
-    drawn = tasks.drawn[rows["task"]].map(str).to_numpy()
-    other = rows[(rows["role"] == DRAWN) & (rows["record"] != drawn)].drop_duplicates(KEY)
+    other = rows[
+        (rows["role"] == DRAWN) & (rows["record"] != tasks.drawn[rows["task"]].map(str).to_numpy())
+    ].drop_duplicates(KEY)
     same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
     problems.note(Fault.CHANGED, other[same])
     problems.note(Fault.OTHER_RECORD, other[~same])

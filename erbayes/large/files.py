@@ -71,8 +71,9 @@ class Files:
         kinds = {p: _recognise_kind(p) for p in paths}
         unknown = [p.name for p, kind in kinds.items() if kind not in PARQUET | SEPARATORS.keys()]
         if len(paths) > 1:
-            are = f"{self.path}: {{n}} files are neither Parquet, CSV nor TSV, such as"
-            refuse_cases(unknown, are, of=len(paths))
+            refuse_cases(
+                unknown, f"{self.path}: {{n}} files are neither Parquet, CSV nor TSV, such as", of=len(paths)
+            )
         if FOREIGN.intersection(kinds.values()):
             raise DataError(f"cannot scan {paths[0]}: DuckDB unpacks {head(sorted(PACKED))} only")
         if len({".parquet" if kind in PARQUET else kind for kind in kinds.values()}) > 1:

@@ -108,10 +108,10 @@ def _opened_again(scans: Sequence[Scanned]) -> Iterator[list[Prediction]]:
         def find(place: Place) -> Prediction:
             return Prediction.of(of_place[identify(place.source), place.columns[0]], place.columns)
 
-        predictions = []
-        for scan in scans:
-            lists = [f"SELECT r FROM {find(other).table}" for other in scan.place.others]
-            predictions.append(find(scan.place).within(*lists))
+        predictions = [
+            find(scan.place).within(*(f"SELECT r FROM {find(other).table}" for other in scan.place.others))
+            for scan in scans
+        ]
         for table in tables[len(sources) :]:
             ids = FrameIds.of(table, first.frame_record, predictions[0]).ids
             predictions = [prediction.within(ids) for prediction in predictions]
