@@ -392,7 +392,7 @@ def test_undecided_draws_need_a_design_that_allows_for_them(files):
     assert shown.exit_code == 2 and said in shown.stderr
 
 
-@pytest.mark.parametrize("design", ["multipurpose", "given-chances"])
+@pytest.mark.parametrize("design", ["multipurpose", pytest.param("given-chances", marks=pytest.mark.slow)])
 def test_a_plan_takes_the_design_of_a_folder(files, design):
     pd.DataFrame({"record": PRED.index, "value": 1 + np.arange(200) / 200}).to_csv("v.csv", index=False)
     labelled(*(["--values", "v.csv"] if design == "given-chances" else []), design=design)
@@ -437,7 +437,7 @@ def test_draws_that_cannot_be_made_are_refused(files, options):
     assert sorted(path.name for path in files.iterdir()) == before
 
 
-@pytest.mark.parametrize("of", ["", "predicted-links"])
+@pytest.mark.parametrize("of", ["", pytest.param("predicted-links", marks=pytest.mark.slow)])
 def test_drawn_clusters_go_the_same_way(files, of):
     options = ["--n", 15, *(["--of", of] if of else [])]
     labelled(*options, design="predicted-clusters")

@@ -35,6 +35,7 @@ def test_rldata10000():
     assert data.shape == (10_000, 6) and data.identity.nunique() == 9_000 and not data.isna().to_numpy().any()
 
 
+@pytest.mark.slow
 def test_patentsview():
     releases, release = datasets.patentsview_releases(), datasets.patentsview_release()
     assert releases.shape == (133_541, 15) and releases.index.name == "mention_id"

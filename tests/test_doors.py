@@ -171,7 +171,8 @@ def test_every_door_reads_the_same_columns(how, rows, tmp_path):
 
     wanted = count(lambda: eb.measure(table, labels))
     assert (wanted == "refused") is (how in list(READ_ALIKE)[-4:])
-    for source in ("frame", "arrow", "parquet", "sqlite"):
+    sources = ("frame", "arrow", "parquet", "sqlite")
+    for source in sources if rows > 60 else sources[list(READ_ALIKE).index(how) % 2 :: 2]:
         opened = SOURCES[source](table, tmp_path)
         if source == "sqlite":
             opened = replace(opened, names=list(table.columns))

@@ -16,8 +16,6 @@ COMMANDS = {
     "plan": ("--half-width", "0.1", "-m", "f1"),
     "report": ("-o", "x.html", "--replace"),
 }
-
-
 OWN = ("--record", "customer", "--cluster", "found")
 """The columns of the prediction."""
 
@@ -121,7 +119,7 @@ def test_a_changed_prediction_is_noticed(folder):
     assert "note: own.csv is not the prediction that was drawn from: " in said
 
 
-@pytest.mark.parametrize("design", ["uniform-records", "multipurpose"])
+@pytest.mark.parametrize("design", [pytest.param("uniform-records", marks=pytest.mark.slow), "multipurpose"])
 def test_edges_their_records_and_the_origin_of_other_predictions_are_remembered(folder, design):
     pd.DataFrame({"a": ["r0", "r3"], "b": ["r1", "r4"]}).to_csv("links.csv", index=False)
     pd.DataFrame({"a": ["r0", "r6"], "b": ["r1", "r8"]}).to_csv("more.csv", index=False)
@@ -187,7 +185,7 @@ def test_an_edited_call_is_a_fault(folder):
         (folder / "to-label" / "drawn.json").write_text(original, encoding="utf-8")
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, None, "x" * 5000, "a\0b", 5, "nope"], ids=lambda v: repr(v)[:9])
+@pytest.mark.parametrize("value", [{"a": 1}, None, "x" * 5000, "a\0b", 5, pytest.param("nope", marks=pytest.mark.slow)], ids=lambda v: repr(v)[:9])  # fmt: skip
 def test_no_value_of_a_call_ends_in_another_error(folder, value):
     """Also if somebody has made its fingerprint fit."""
     original = (folder / "to-label" / "drawn.json").read_text(encoding="utf-8")

@@ -349,6 +349,7 @@ def test_hartley_and_rao_are_close_in_random_order():
     assert np.mean(variances) == pytest.approx(np.var(estimates), rel=0.08)
 
 
+@pytest.mark.slow
 def test_predicted_clusters_are_estimated_by_their_own_design():
     prediction, truth = pd.Series(LARGER), pd.Series({r: i // 7 for i, r in enumerate(LARGER)})
     census = eb.measure_predicted(prediction, truth, prediction.unique())
