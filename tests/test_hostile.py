@@ -16,7 +16,6 @@ from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
 from erbayes.engine import Jackknife, Naive, Resampled, Taylor, bootstrap, side_by_side
-from erbayes.engine.closed_form import ClosedForm
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import populations as simulate
 
@@ -79,7 +78,7 @@ REFUSED = {
         f"{name} of many samples": (partial(door, MANY), r"one sample is needed here, and not 2 at once: ask for each alone, or ask Taylor\(\)")
         for name, door in {
             "jackknife": eb.engine.jackknife, "bootstrap": bootstrap, "alarms": eb.alarms, "balance": eb.balance,
-            "influence": eb.influence, "entities": partial(ClosedForm(), metrics=[m.entities]),
+            "influence": eb.influence,
         }.items()
     },
     **{
