@@ -40,12 +40,11 @@ def world(request):
 def sequences(*parts):
     """All n draws with chances p of each part, whose order says nothing, with their probabilities."""
     for drawn in product(*(combinations_with_replacement(np.flatnonzero(p), n) for n, p in parts)):
-        chance = prod(orders(s) * np.prod(p[list(s)]) for s, (_, p) in zip(drawn, parts, strict=True))
+        chance = prod(count_orders(s) * np.prod(p[list(s)]) for s, (_, p) in zip(drawn, parts, strict=True))
         yield chance, np.concatenate(drawn)
 
 
-def orders(drawn):
-    """Number of sequences of these draws."""
+def count_orders(drawn):
     return factorial(len(drawn)) // prod(factorial(drawn.count(x)) for x in set(drawn))
 
 
@@ -108,7 +107,7 @@ def test_units_that_share_records():
 
     def samples():
         for few, rest in product(combinations_with_replacement(range(N), 2), repeat=2):
-            s, few, chance = [*few, *rest], list(few), orders(few) * orders(rest) / N**4
+            s, few, chance = [*few, *rest], list(few), count_orders(few) * count_orders(rest) / N**4
             drawn = np.concatenate([world.truth[few], K + cheap[few], K + J + cheap[s]])
             yield chance, d.count_once(drawn, [Round(*x) for x in rounds], overlap=csr_array(overlap)), 0
 
@@ -128,7 +127,7 @@ def test_resolved_draws_of_a_class_are_a_round(classes):
             s, r = map(np.array, zip(*drawn, strict=True))
             number = np.bincount(code[s][r], minlength=classes)
             if number.min() > 0:
-                mass = orders(drawn) * np.prod(np.where(r, chance[s], 1 - chance[s])) / world.N**3
+                mass = count_orders(drawn) * np.prod(np.where(r, chance[s], 1 - chance[s])) / world.N**3
                 rounds = zip(number.tolist(), p, strict=True)
                 yield mass, once(world.truth[s][r], *rounds), tuple(number)
 
