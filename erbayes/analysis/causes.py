@@ -49,9 +49,8 @@ def features(sample: Sample) -> pd.DataFrame:
     """
     need_sample(sample)
     units, largest = sample.units, sample.units.largest_touched
-    return pd.DataFrame(
-        {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}, index=units.ids
-    )
+    columns = {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}
+    return pd.DataFrame(columns, index=units.ids)
 
 
 def _of_records(units: Units, attributes: Any) -> pd.DataFrame:

@@ -413,9 +413,8 @@ def estimate_jointly(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in shared.items()
     }
-    return compare_counted(
-        units, design, metrics, Overlaps.of([*shared.values()], labels.records), engine, rng, common
-    )
+    overlaps = Overlaps.of([*shared.values()], labels.records)
+    return compare_counted(units, design, metrics, overlaps, engine, rng, common)
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
@@ -449,9 +448,8 @@ def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> di
         in_order[name] = clustering
         if partial or codes[name] is not clustering.codes:
             own, used = pd.factorize(codes[name][inside])
-            in_order[name] = Clustering(
-                records, own.astype(np.int64), clustering.clusters[used], clustering.complete
-            )
+            clusters = clustering.clusters[used]
+            in_order[name] = Clustering(records, own.astype(np.int64), clusters, clustering.complete)
     return in_order
 
 

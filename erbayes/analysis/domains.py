@@ -99,9 +99,8 @@ class ByDomain(Pictured):
         }
         effective = self.effective.ravel()
         few = self.settings.list_reasons(self.sample, effective)
-        return tidy(
-            intervals_table(rows, self.joint, level, kind, few, len(self.metrics) * simultaneous, effective)
-        )
+        every = len(self.metrics) * simultaneous
+        return tidy(intervals_table(rows, self.joint, level, kind, few, every, effective))
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
@@ -446,9 +445,8 @@ def compare_by_domain(
     ]
     samples, grouping = [sample for sample, _ in of_each], of_each[-1][1]
     paired = need_paired(find_engine(engine))
-    settings = Settings(
-        resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng, grouping.everyone
-    )
+    given = resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng
+    settings = Settings(*given, everyone=grouping.everyone)
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)

@@ -204,13 +204,10 @@ def impact_of(
         given: dict[str, Any] = {"attributes": attributes, "features": features, "database": database}
         fitted, values, featured = scan_features(prediction, sample.units, labels, statistics, **given)
         return estimate_impact(sample, FittedStatistics(fitted, values), featured)
-    prediction = sample.units.need_prediction(
-        prediction,
-        "statistics of predicted clusters need all of them, and labelled records beyond them have no place",
-    )
-    featured = Featured.of(
-        sample.units, prediction, labels, Attributes.of(attributes, features, by, prediction.records)
-    )
+    why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
+    prediction = sample.units.need_prediction(prediction, why)
+    table = Attributes.of(attributes, features, by, prediction.records)
+    featured = Featured.of(sample.units, prediction, labels, table)
     return estimate_impact(sample, FittedStatistics.of(featured, statistics), featured)
 
 
@@ -266,9 +263,8 @@ def _correct_by_clusters(sample: Sample, fitted: FittedStatistics, featured: Fea
     effective = count_moving(effects.change)[0] * effects.vary(truth)
     undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
-    variate = ControlVariate.of(
-        effects, control, np.tile([-np.inf, np.inf], (len(truth), 1)), ~refused, variance
-    )
+    unknown = np.tile([-np.inf, np.inf], (len(truth), 1))
+    variate = ControlVariate.of(effects, control, unknown, ~refused, variance)
     predicted = np.concatenate(list(fitted.values.values()))
     weight = variate.weight
     mean = truth + weight * np.where(weight > 0, predicted - mirrored, 0.0)

@@ -78,9 +78,8 @@ class PairStrata:
     @property
     def share(self) -> FloatArray:
         """Return the share of right pairs in each stratum, (S,)."""
-        return np.divide(
-            self.right, self.labelled, out=np.full_like(self.right, np.nan), where=self.labelled > 0
-        )
+        unknown = np.full_like(self.right, np.nan)
+        return np.divide(self.right, self.labelled, out=unknown, where=self.labelled > 0)
 
     @property
     def unseen(self) -> FloatArray:

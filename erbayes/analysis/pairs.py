@@ -90,10 +90,8 @@ class _Judged(Pictured):
                     why = "1 by definition: no band is below"
                 ends = (*found, worst.lower, best.upper, level, why)
                 rows.append((self.names[which], threshold, strata.pairs @ strata.above, *ends))
-        table = pd.DataFrame(
-            rows,
-            columns=["metric", "threshold", "pairs", *Estimate._fields, "worst", "best", "level", "reason"],
-        ).rename(columns={"value": "estimate"})
+        columns = ["metric", "threshold", "pairs", *Estimate._fields, "worst", "best", "level", "reason"]
+        table = pd.DataFrame(rows, columns=columns).rename(columns={"value": "estimate"})
         if not np.isnan(self.same).any():
             table = table.drop(columns=["worst", "best"])
         return table.drop(columns="reason").assign(**reason_column(table["reason"].tolist()))
@@ -143,11 +141,9 @@ class _Judged(Pictured):
             f"stand for {weight[0]:,.0f} pairs each in the band that ends at {self.floors[right[0]]:g}: one "
             "wrong answer there decides recall"
         )
-        remedy = Remedy(
-            "look at these answers again, or draw pairs of bands that end higher",
-            "pairs.draw_pairs(..., bands=[...])",
-            "or of a file without the lowest scores",
-        )
+        again = "look at these answers again, or draw pairs of bands that end higher"
+        call = "pairs.draw_pairs(..., bands=[...])"
+        remedy = Remedy(again, call, "or of a file without the lowest scores")
         return [Sentence(said, Grade.CAUTION, remedy)]
 
     def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
@@ -166,9 +162,8 @@ class _Judged(Pictured):
         for threshold in at.tolist():
             cell, most = 2 * band + (levels < threshold), 2 * len(self.floors) + 2
             M = np.bincount(cell, pairs, most)
-            n, y, u = (
-                np.bincount(cell[place], weight, most)[M > 0] for weight in (1 - unknown, right, unknown)
-            )
+            weights = (1 - unknown, right, unknown)
+            n, y, u = (np.bincount(cell[place], weight, most)[M > 0] for weight in weights)
             split.append((threshold, PairStrata(M[M > 0], n, y, np.flatnonzero(M > 0) % 2 == 0, u)))
         return split
 
@@ -353,9 +348,8 @@ def draw_pairs(
     floors = _choose_floors(table, threshold, bands)
     n, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
     records = np.arange(len(table.records))
-    apart = ThresholdClusters(
-        records, np.ones_like(records), KnownTotals(np.ones(1), np.array([float(len(records))])), records
-    )
+    known = KnownTotals(np.ones(1), np.array([float(len(records))]))
+    apart = ThresholdClusters(records, np.ones_like(records), known, records)
     levels = [apart, *sweep(table, floors, records)]
     merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
     # a threshold that joins no records ends no band

@@ -458,9 +458,8 @@ def _compute_one_draw(
         J, H = derivatives(metric.formula, totals.mean[[totals.names.index(c.name) for c in metric.columns]])
     if not np.isfinite(J).all():
         return np.nan, np.nan, np.full((3, 3), np.nan), none, none
-    Y = np.column_stack(
-        [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]
-    )
+    counted = [none if isinstance(c, Known) else source.units.column(c)[unit] for c in metric.columns]
+    Y = np.column_stack(counted)
     b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
     d = Y @ J
     d[np.abs(d) <= 1e-12 * (np.abs(Y) @ np.abs(J))] = 0.0  # terms that cancel leave only rounding

@@ -112,10 +112,8 @@ class WithErrors(Pictured):
         The column `mcse` is the Monte Carlo standard error of an end of the interval, by M imputations:
         √(B/M + 2 B²/((M - 1) T)), for the variance B between them and T in all.
         """
-        tables = {
-            name: getattr(self, name).table(**settings).reset_index()
-            for name in ("random", "systematic", "both")
-        }
+        names = ("random", "systematic", "both")
+        tables = {name: getattr(self, name).table(**settings).reset_index() for name in names}
         M, se = len(self.rates), {name: _find_se(table) for name, table in tables.items()}
         B = se["systematic"] ** 2 / (1 + 1 / M)
         for name, own, T in (("random", 0 * B, B), ("systematic", B, B), ("both", B, se["both"] ** 2)):

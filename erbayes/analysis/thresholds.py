@@ -86,9 +86,8 @@ class Certificate:
         if self.threshold is None and self.next is None:
             said += " Even without an error, the effective draws would be too few at every threshold."
         elif self.draws is not None and np.isinf(self.draws):
-            where = (
-                "next threshold" if self.skipped is None else "first threshold with enough effective draws"
-            )
+            unsure = self.skipped is not None
+            where = "first threshold with enough effective draws" if unsure else "next threshold"
             said += f" The {where}, {self._write(self.next)}, has an estimate below that."
         elif self.draws is not None:
             said += f" About {self.draws:,.0f} further draws would certify {self._write(self.next)}."
@@ -187,9 +186,8 @@ class Curve(Pictured):
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
         at = [*self.thresholds.tolist(), None]
         if passed > begin:
-            return Certificate(
-                name, least, level, at[passed - 1], float(lower[passed - 1]), at[passed], draws
-            )
+            best = at[passed - 1], float(lower[passed - 1])
+            return Certificate(name, least, level, *best, at[passed], draws)
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
         return Certificate(name, least, level, None, None, at[passed], draws, *skipped)

@@ -255,9 +255,8 @@ class Domains:
     def read(self, inputs: One, units: eb.units.Units) -> Callable[..., eb.analysis.domains.ByDomain]:
         """Read the groups, and return what estimates metrics of each from a sample of such units."""
         groups = self.groups(inputs, [units])
-        return partial(
-            eb.by_domain, groups=groups, prediction=self.known(inputs, groups).get(""), links=self.links
-        )
+        known = self.known(inputs, groups).get("")
+        return partial(eb.by_domain, groups=groups, prediction=known, links=self.links)
 
     def compare(
         self,

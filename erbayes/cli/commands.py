@@ -82,9 +82,8 @@ def clusters_command(
     """
     if inputs.part.table is not None:
         raise DataError("erbayes clusters reads files: name a file, and leave out --table")
-    clustering, read = inputs.reading.read(
-        inputs.part, "prediction", alone=None if blank is None else blank == "own"
-    )
+    alone = None if blank is None else blank == "own"
+    clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
     for note in eb.units.units.histogram(clustering.sizes).look():
@@ -138,9 +137,8 @@ def estimate_command(
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         result = Result(table, result.method, result.alarms, said, found.both)
     picture.save(result.drawn, inputs.level)
-    _show_estimates(
-        printing, result, [*inputs.cautions, *map(say, result.alarms)], count_read(sample, text=read)
-    )
+    alarms = [*inputs.cautions, *map(say, result.alarms)]
+    _show_estimates(printing, result, alarms, count_read(sample, text=read))
 
 
 def _show_estimates(
@@ -208,10 +206,8 @@ def compare_command(
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
         drawn = found.both
     picture.save(drawn, inputs.level)
-    about = {"labels": read.pop("")} | {
-        name: count_read(one, text=read[name])
-        for name, one in zip(comparison.predictions, comparison.samples, strict=True)
-    }
+    samples = zip(comparison.predictions, comparison.samples, strict=True)
+    about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     _show_estimates(printing, Result(table, by_engine.name, alarms, said), alarms, about)
 
 

@@ -212,9 +212,8 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
         swept = {"threshold": readings.SWEEP} if find_known(pairs.columns, "score") else {}
         named = name_columns(path, links={"edges": True, **swept})
         try:  # a table of a matcher, whose ids may be unique in their source alone
-            taken = column_roles.read_prediction(
-                pairs, named, readings.Near({None: pd.Index(drawn.table["record"])})
-            )
+            near = readings.Near({None: pd.Index(drawn.table["record"])})
+            taken = column_roles.read_prediction(pairs, named, near)
         except DataError as error:
             raise DataError(
                 f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two "
@@ -280,9 +279,8 @@ def draw_command(
         written = folders.add_draws(older, drawn, table, facts)
     else:
         settings = {name: getattr(shown, name) for name in ("annotators", "overlap", "blind")}
-        written = eb.labels.write_folder(
-            folder, drawn, table, **settings, replace=replace_answers, facts=facts
-        )
+        settings |= {"replace": replace_answers, "facts": facts}
+        written = eb.labels.write_folder(folder, drawn, table, **settings)
     if isinstance(plan, plans.PlanBySize):
         message(f"expected draws: {eb.labels.drawn.say_expected(plan, drawn.known, planned.n)}")
     _show_folder(written, formatted)
@@ -351,12 +349,8 @@ def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         return
     with sources.open_source(prediction) as source:
         strange = candidates[~candidates.isin(source.look_up(candidates)["record"])]
-    refuse_cases(
-        strange,
-        "candidates are not in PREDICTION",
-        ": --candidates are pairs of its records, and --looser a record and its cluster",
-        of=len(candidates),
-    )
+    then = ": --candidates are pairs of its records, and --looser a record and its cluster"
+    refuse_cases(strange, "candidates are not in PREDICTION", then, of=len(candidates))
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:

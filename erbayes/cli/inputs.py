@@ -298,11 +298,9 @@ class Inputs(Returned):
 
     def fitted(self, design: eb.design.contract.Design, shared: dict[str, Any]) -> eb.design.contract.Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
-        if (
-            self.returned is None
-            or (part := self.origin) is None
-            or isinstance(self.returned.folder.drawn.plan, plans.FREE)
-        ):
+        if self.returned is None or (part := self.origin) is None:
+            return design
+        if isinstance(self.returned.folder.drawn.plan, plans.FREE):
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}

@@ -285,10 +285,8 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
 @cache
 def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
     """Parameters of a function or class, and whether each is a class of options."""
-    return [
-        (parameter, is_dataclass(parameter.annotation))
-        for parameter in signature(work, eval_str=True).parameters.values()
-    ]
+    parameters = signature(work, eval_str=True).parameters.values()
+    return [(parameter, is_dataclass(parameter.annotation)) for parameter in parameters]
 
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:

@@ -139,9 +139,8 @@ def check_command(
         message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
         check = found.both
     alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
-    printing.show_sentences(
-        Answer(table=check.table().reset_index(), sentences=check.sentences(), alarms=alarms, read=about)
-    )
+    table = check.table().reset_index()
+    printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
     raise typer.Exit(stopping.STATUS[check.verdict])
 
 

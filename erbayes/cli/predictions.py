@@ -154,9 +154,8 @@ class ReadingOptions:
         self.bound.update(["--cluster"] if cluster is not None else [])
         named = name_columns(part.path, record=self.bind(table.columns), cluster=cluster, links=links)
         if not named.ends:  # said of another table of the same matcher
-            hinted = {
-                name: column for name, column in File.read(part.path).hints.items() if column in table.columns
-            }
+            hints = File.read(part.path).hints.items()
+            hinted = {name: column for name, column in hints if column in table.columns}
             named = replace(named, **{n: c for n, c in hinted.items() if getattr(named, n) is None})
         near = readings.Near.all_of(self.listed) or near
         taken = column_roles.read_prediction(table, named, near, what=f"{what} {part.path}")
@@ -190,9 +189,8 @@ class ReadingOptions:
         said_of(path, 2)
         record = said.record or self.bind(table.columns)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
-        taken = column_roles.read_prediction(
-            table, named, readings.Near.all_of(records), groups="entity", what="labels"
-        )
+        near = readings.Near.all_of(records)
+        taken = column_roles.read_prediction(table, named, near, groups="entity", what="labels")
         files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
@@ -222,9 +220,8 @@ class ReadingOptions:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        with eb.large.drawing(
-            self.source(part), self._name_scanned({"": part}), database=self.database
-        ) as source:
+        columns = self._name_scanned({"": part})
+        with eb.large.drawing(self.source(part), columns, database=self.database) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"

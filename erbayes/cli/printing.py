@@ -69,10 +69,8 @@ def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
     units = sample.units
     counts = {"draws": len(sample), "labelled_units": len(units), "labelled_records": int(units.n.sum())}
     if units.known is not None:
-        counts |= {
-            "records": int(units.known.size @ units.known.count),
-            "clusters": int(units.known.count.sum()),
-        }
+        sizes = units.known.size @ units.known.count
+        counts |= {"records": int(sizes), "clusters": int(units.known.count.sum())}
     return more | counts
 
 

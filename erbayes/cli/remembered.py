@@ -254,9 +254,8 @@ def _recall_labelled(values: dict[str, Any], first: str, given: list[File], call
     elif named and not own:
         # chances may depend on what was drawn from, if others are judged
         if values["drawn_from"] is None and "stored" not in options and origin.exists():
-            free = isinstance(
-                folders.read_folder(call.folder).drawn.plan, (*plans.FREE, plans.PredictedClusters)
-            )
+            plan = folders.read_folder(call.folder).drawn.plan
+            free = isinstance(plan, (*plans.FREE, plans.PredictedClusters))
             recalled |= {} if free else {"drawn_from": origin}
     else:
         names |= {"record", "stored"}

@@ -197,9 +197,8 @@ def thresholds_command(
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
-    printing.show(
-        Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
-    )
+    answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
+    printing.show(answer)
     picture.save(curve, scored.level)
 
 
@@ -283,12 +282,11 @@ def write_pairs(
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(
-        [
-            pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
-            for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
-        ]
-    ).sort_values("task", kind="stable", ignore_index=True)
+    ends = [
+        pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
+        for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
+    ]
+    return pd.concat(ends).sort_values("task", kind="stable", ignore_index=True)
 
 
 def _name_draw(drawn: pd.DataFrame) -> str:

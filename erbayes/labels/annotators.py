@@ -253,9 +253,8 @@ class AnnotatorPair:
                 OfUnits(f"{name}, {where}", pd.Series(x, self.mentions))
                 for where, x in zip(("above", "below"), parts, strict=True)
             )
-            metrics.append(
-                Metric(name, (above, below), truediv, ((below, 1.0),), UNIT, "see AnnotatorPair.agreement")
-            )
+            source = "see AnnotatorPair.agreement"
+            metrics.append(Metric(name, (above, below), truediv, ((below, 1.0),), UNIT, source))
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
@@ -320,14 +319,10 @@ class AnnotatorPair:
         differing = t[t["first"] != t["second"]]
         who = differing["first"].map({True: " by the first only", False: " by the second only"})
         kind = differing["home"].map({True: "kept", False: "found"}) + who
-        groups = (
-            differing.assign(kind=kind)
-            .groupby(["mention", "cluster", "kind"], as_index=False)
-            .agg(records=("record", "size"), examples=("record", list))
-        )
-        groups["examples"] = [
-            ", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"]
-        ]
+        by_kind = differing.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False)
+        groups = by_kind.agg(records=("record", "size"), examples=("record", list))
+        named = (", ".join(map(str, some[:3])) + ", …" * (len(some) > 3) for some in groups["examples"])
+        groups["examples"] = list(named)
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]

@@ -64,9 +64,8 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     are = "drawn records are missing in the looser clustering"
     home = clustering.codes[locate(clustering.records, queries, are, of=len(queries))]
     near = np.isin(clustering.codes, home)
-    table = pd.DataFrame({"record": queries, "home": home, "score": 1.0}).merge(
-        pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]}), on="home"
-    )
+    others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
+    table = pd.DataFrame({"record": queries, "home": home, "score": 1.0}).merge(others, on="home")
     return _rank_candidates(drawn, table, "looser clustering")
 
 

@@ -70,9 +70,8 @@ class Decisions:
         position = self.records.get_indexer(labels.records)
         if not (there := position >= 0).any():
             raise DataError("no labelled record is in the prediction: give all records that annotators saw")
-        self.elsewhere = pd.Series(
-            labels.clusters[labels.codes[~there]], labels.records[~there], name="entity"
-        ).sort_index()
+        unknown = pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity")
+        self.elsewhere = unknown.sort_index()
         who = np.full(len(self.records), -1)
         who[position[there]] = labels.codes[there]
         labelled = np.flatnonzero(who >= 0)

@@ -131,11 +131,9 @@ class RecordDraws(digits.Brief):
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
-        design = self.plan.design(
-            plans.LabelledDraws(
-                seen[resolved], self.known, self.n, clustering, given, len(seen) / len(self.table)
-            )
-        )
+        kept = len(seen) / len(self.table)
+        labelled = plans.LabelledDraws(seen[resolved], self.known, self.n, clustering, given, kept)
+        design = self.plan.design(labelled)
         if resolved.all():
             return design
         if classes is not None:
@@ -370,11 +368,10 @@ def draw(
             notes = [errors.Sentence(str(heap), errors.Grade.NOTE, remedies.LOOK), *notes]
         for note in notes:
             warnings.warn(note, errors.Alarm, skip_file_prefixes=errors.PACKAGE)
-        # the name of a column, or no values, are not in memory
-        given = None if isinstance(values, str | None) else series_by_id(values, "values", "records")
-        return RecordDraws(
-            table, plan, n, seed, source.known, fingerprint_of(source.known, members), members, given
-        )
+        in_memory = values is not None and not isinstance(values, str)
+        given = series_by_id(values, "values", "records") if in_memory else None
+        fingerprint = fingerprint_of(source.known, members)
+        return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)
 
 
 def say_expected(plan: plans.PlanBySize, known: KnownTotals, n: int) -> str:

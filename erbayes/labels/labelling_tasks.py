@@ -104,9 +104,8 @@ def tasks(
     table["place"] = table.groupby(["task", "role"]).cumcount().astype(float)
     if controls is not None:
         table = pd.concat([table, _draw_controls(table, drawn, mentions, controls)], ignore_index=True)
-    table = table.assign(
-        order=table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
-    ).sort_values(["task", "order", "place"], ignore_index=True)
+    order = table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
+    table = table.assign(order=order).sort_values(["task", "order", "place"], ignore_index=True)
     table = table.drop(columns=["order", "place"])
     if attributes is not None:
         seen, _, rows = locate_attributes(attributes, as_index(table["record"]), "shown")
@@ -318,9 +317,8 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is not UTF-8; save it as “CSV UTF-8”, or as XLSX") from error
     separator = max(SEPARATORS, key=content.partition("\n")[0].count)
-    for row, cells in enumerate(
-        csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True), 1
-    ):
+    lines = csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True)
+    for row, cells in enumerate(lines, 1):
         yield row, [unguarded(cell) for cell in cells]
 
 

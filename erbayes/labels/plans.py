@@ -81,9 +81,8 @@ class _WithReplacement(PlanBySize, Protocol):
         # places become clusters in the order in which draws meet them, the first by key being the first, so
         # that a source returns few clusters of each size
         met = draws[["size", "place"]].drop_duplicates()
-        clusters = sources.first_in_order(
-            source.of_clusters(), met["size"].value_counts(sort=False).to_dict(), seed
-        )[["size", "cluster"]]
+        number_of_size = met["size"].value_counts(sort=False).to_dict()
+        clusters = sources.first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
         met, clusters = (x.assign(rank=x.groupby("size").cumcount()) for x in (met, clusters))
         draws = draws.merge(met, how="left").merge(clusters, how="left")
         members = _order_members(source, draws["cluster"], seed)
@@ -377,9 +376,8 @@ class PredictedClusters:
             return np.where(p < 1, p / rest, 0.0)
 
         if len(certain):
-            rows = sources.in_order(
-                clusters.in_buckets(counts.loc[counts["size"].isin(certain), "bucket"].unique(), seed)
-            )
+            buckets = counts.loc[counts["size"].isin(certain), "bucket"].unique()
+            rows = sources.in_order(clusters.in_buckets(buckets, seed))
             parts.append(rows[rows["size"].isin(certain)])
         if rest:
             points = (np.random.default_rng(seed).random() + np.arange(rest)) / rest

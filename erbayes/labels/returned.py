@@ -163,9 +163,8 @@ class Labels(Nearest):
         controls, and controls missed, which are those accepted; median seconds at work on a task.
         """
         given, states = _take_complete(self), self.states
-        table = (
-            (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum().rename("tasks").to_frame()
-        )
+        answered = (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum()
+        table = answered.rename("tasks").to_frame()
         for name, (role, marks) in COUNTED.items():
             counted = given["annotator"][(given["role"] == role) & given["same"].isin(list(marks))]
             table[name] = counted.value_counts().reindex(table.index, fill_value=0)
@@ -368,17 +367,15 @@ def _measure_clusters(returned: Labels, prediction: Any, missing: Missing | str)
         drawn.refuse_another(source)
         predicted = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:
-        refuse_cases(
-            labels.index[~predicted], "labelled records are not in the prediction", "", remedies.MISSING
-        )
+        absent = labels.index[~predicted]
+        refuse_cases(absent, "labelled records are not in the prediction", "", remedies.MISSING)
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
             refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
         labels = labels[predicted]
     complete = drawn.table["cluster"][~drawn.table.index.isin(returned.lost.index)]
-    return replace(
-        measure_predicted(drawn.members.set_index("record")["cluster"], labels, complete), known=drawn.known
-    )
+    members = drawn.members.set_index("record")["cluster"]
+    return replace(measure_predicted(members, labels, complete), known=drawn.known)
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:

@@ -101,9 +101,8 @@ def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
     """
     # all that a draw knows of a prediction, so that no other record is read for its fingerprint
     sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
-    lines = sorted(
-        text_of(r) + b"\t" + text_of(c) for r, c in zip(members["record"], members["cluster"], strict=True)
-    )
+    pairs = zip(members["record"], members["cluster"], strict=True)
+    lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)
     digest = md5(b"\n".join([sizes.encode(), *lines]), usedforsecurity=False).hexdigest()[:16]
     return f"{known.size @ known.count:.0f}-{known.count.sum():.0f}-{digest}"
 

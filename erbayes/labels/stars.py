@@ -251,9 +251,8 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     for column, end in (("drawn", tops), ("record", records)):
         same_kind(drawn, end, f"column {column!r} of the answers", "ids of drawn records")
     rows = ": give each a row or more, without a probability if the machine cannot tell"
-    refuse_cases(
-        drawn.unique()[~drawn.unique().isin(tops)], "drawn records have no answer", rows, of=drawn.nunique()
-    )
+    unanswered = drawn.unique()[~drawn.unique().isin(tops)]
+    refuse_cases(unanswered, "drawn records have no answer", rows, of=drawn.nunique())
     strangers, remedy = tops[~tops.isin(drawn)].unique(), ": list every draw, in the order of drawing"
     refuse_cases(strangers, "records of column 'drawn' were not drawn", remedy)
     pairs = pd.MultiIndex.from_arrays([tops, records])

@@ -280,9 +280,8 @@ def _judge_fit(
     certain = _judge_bounds(fit.unseen.certain[0], minimum) is not Verdict.OPEN
     if verdict is not Verdict.FAILS and not certain:
         undecided = verdict is not _judge_bounds(reached, minimum)
-        reason = (
-            REFUTED if np.isnan(of_all).any() else _explain_unreached(sample, known, unreached, undecided)
-        )
+        refuted = np.isnan(of_all).any()
+        reason = REFUTED if refuted else _explain_unreached(sample, known, unreached, undecided)
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
         further = _count_further_draws(fit, kind, level, minimum, len(sample))

@@ -203,9 +203,8 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
     known = number.isin(tasks.drawn.index)
     problems.note(Fault.UNKNOWN_TASK, rows[~known].drop_duplicates(KEY).drop(columns="record"))
     rows = rows.assign(task=number)[known]
-    other = rows[
-        (rows["role"] == DRAWN) & (rows["record"] != tasks.drawn[rows["task"]].map(str).to_numpy())
-    ].drop_duplicates(KEY)
+    drawn = tasks.drawn[rows["task"]].map(str).to_numpy()
+    other = rows[(rows["role"] == DRAWN) & (rows["record"] != drawn)].drop_duplicates(KEY)
     same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
     problems.note(Fault.CHANGED, other[same])
     problems.note(Fault.OTHER_RECORD, other[~same])
@@ -215,9 +214,8 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
 def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
     """Return the rows with record (missing if blank or no id), role, undecided, unusable and seconds."""
     blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
-    records = pd.Series(
-        [read_id(text, tasks.records, tasks.integers) for text in rows["record"]], rows.index, dtype=object
-    )
+    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
+    records = pd.Series(ids, rows.index, dtype=object)
     unread = (rows["same"] != "") & ~rows["same"].isin(MARKS)
     problems.note(Fault.UNREADABLE, rows[unread])
     problems.note(Fault.NO_ID, rows[records.isna() & ~blank])
@@ -322,9 +320,8 @@ def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     problems.note(Fault.CONTRADICTED, differing)
     merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
     # a page counts on from save to save
-    merged = merged.drop(columns=SECONDS).merge(
-        states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index(), on=BY
-    )
+    seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
+    merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
     return TaskAnswers(merged, marks.drop_duplicates([*BY, "record", "same"]))
 
@@ -340,9 +337,8 @@ def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) ->
     one = undecided[undecided["task"].isin(complete["task"])]
     problems.note(Fault.ONE_CANNOT_TELL, one.assign(record=tasks.drawn[one["task"]].to_numpy()))
     first = pd.concat([decided, complete, undecided, states]).drop_duplicates("task", ignore_index=True)
-    return merged.of(
-        first.assign(state=first["state"].mask(first["task"].isin(differing["task"]), State.DISPUTED))
-    )
+    disputed = first["task"].isin(differing["task"])
+    return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
 
 
 def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:

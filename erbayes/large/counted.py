@@ -296,10 +296,8 @@ class InDatabase:
     def _fetch_keyed(self, sql: str) -> pd.DataFrame:
         """Return the records of a statement, none if there is no statement."""
         table = self.prediction.database.fetched(sql, KEYED) if sql else pd.DataFrame(columns=KEYED)
-        table = table.assign(
-            size=table["size"].astype(np.int64),
-            key=np.array([int(key[:OF_KEY], 16) for key in table["key"]], dtype=np.uint64),
-        )
+        keys = np.array([int(key[:OF_KEY], 16) for key in table["key"]], dtype=np.uint64)
+        table = table.assign(size=table["size"].astype(np.int64), key=keys)
         return table if self.valued else table.drop(columns="value")
 
 

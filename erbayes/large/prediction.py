@@ -109,9 +109,8 @@ class ScannedFacts(ColumnFacts):
         counted = self.database.rows(
             f"SELECT {x}, COUNT(*) FROM {self.database.table} GROUP BY {x} LIMIT {LOOKED_UP}"
         )
-        found = ColumnFacts(
-            pd.DataFrame({column: [word for word, _ in counted]}), self.named, self.near, what=self.what
-        ).answers(column, *families)
+        each = pd.DataFrame({column: [word for word, _ in counted]})
+        found = ColumnFacts(each, self.named, self.near, what=self.what).answers(column, *families)
         return None if found is None else np.repeat(found, [rows for _, rows in counted])
 
     def is_unique(self, column: Any) -> bool:
@@ -209,9 +208,8 @@ def _choose_columns(
         return record, cluster
     if columns:
         refuse_numbers(columns, "prediction")
-        facts = ScannedFacts.of(
-            database, Named(record=record, cluster=cluster, links=False), near, "prediction", others
-        )
+        named = Named(record=record, cluster=cluster, links=False)
+        facts = ScannedFacts.of(database, named, near, "prediction", others)
         free = [c for c in facts.usable if c not in facts.sources]
         if len(facts.clusters) == 1 and len(facts.usable) > 1:
             record = pick_record(facts, facts.clusters)
@@ -325,9 +323,8 @@ class FrameIds:
 
         Labelled records that are not among them are refused, and ids of other types than the prediction's.
         """
-        column = find_scanned(
-            database, record, None if labels is None else Near({labels.records.name: labels.records}), "frame"
-        )
+        near = None if labels is None else Near({labels.records.name: labels.records})
+        column = find_scanned(database, record, near, "frame")
         database.use(column)
         same_kind(prediction.kind, database.kind(column), "frame")
         ids = f"(SELECT {database.id(column)} AS r FROM {database.table}) AS p"

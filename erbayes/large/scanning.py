@@ -171,9 +171,8 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     once = dict(zip(places.values(), sources.values(), strict=True))
     with opened([*once.values(), *of_frame, *second], database) as tables:
         of_place, others = dict(zip(once, tables, strict=False)), tables[len(once) :]
-        predictions, column = _select(
-            {name: of_place[place] for name, place in places.items()}, columns, groups, others[-1:], near
-        )
+        named = {name: of_place[place] for name, place in places.items()}
+        predictions, column = _select(named, columns, groups, others[-1:], near)
         first = next(iter(predictions.values()))
         wide = len(getattr(labels, "columns", ())) > 2
         labels = sampled_labels(labels, first.find(near) if wide else None)
@@ -211,9 +210,8 @@ def _select(
         names = [name for name in tables if tables[name] is table]
         # the groups of the first prediction serve all, whether others have them too or not
         further = () if in_table is None or table is not first else (in_table,)
-        record, clusters = use_columns(
-            table, columns.record, [*map(columns.cluster_of, names)], further, near
-        )
+        of_names = [*map(columns.cluster_of, names)]
+        record, clusters = use_columns(table, columns.record, of_names, further, near)
         chosen |= {name: (record, cluster) for name, cluster in zip(names, clusters, strict=True)}
     column, of_first = None, chosen[next(iter(tables))]
     if in_table is not None and len(tables) == 1:
@@ -261,9 +259,8 @@ def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
             if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
                 raise DataError("no record is in every prediction")
             rows = count_rows(prediction, True)
-            count = replace(
-                count, prediction=prediction, rows=rows, known=count_sizes(prediction, rows, True)
-            )
+            known = count_sizes(prediction, rows, True)
+            count = replace(count, prediction=prediction, rows=rows, known=known)
         if own not in unique:
             refuse_duplicates(count.prediction, count.rows)
         unique.add(own)
@@ -398,9 +395,8 @@ def split_pieces(
         return Grouping(groups.name, groups.values, counted, None, unknown)
     rows = prediction.rows_in("c, g, COUNT(*)", "c", touched, " GROUP BY c, g")
     code = {c: i for i, c in enumerate(touched)}
-    of_touched = np.array(
-        [(code[c], groups.codes[g], int(number)) for c, g, number in rows], dtype=np.int64
-    ).reshape(-1, 3)
+    listed = [(code[c], groups.codes[g], int(number)) for c, g, number in rows]
+    of_touched = np.array(listed, dtype=np.int64).reshape(-1, 3)
     place = np.zeros(len(units.n), dtype=np.int64)
     place[units.piece_of] = cluster.loc[units.piece_of.index]
     cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
@@ -408,9 +404,8 @@ def split_pieces(
     of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
     if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
         raise changed("groups do not add up to its clusters")
-    predicted = PooledGroups(
-        cluster_of, of_touched[:, 1], n, m, place, of_group, (units.known.size, units.known.count)
-    )
+    sizes = units.known.size, units.known.count
+    predicted = PooledGroups(cluster_of, of_touched[:, 1], n, m, place, of_group, sizes)
     return Grouping(groups.name, groups.values, counted, predicted)
 
 

@@ -266,9 +266,8 @@ class Clusters:
             refuse_unusable(name, int(wrong), int(number))
         least, flags, sums = np.split(np.array(rest[len(i) :], dtype=float), [len(i), 2 * len(i) - 1])
         differs = dict(zip(names[1:], flags > 0, strict=True))
-        return Summary(
-            dict(zip(terms, sums, strict=True)), pd.DataFrame([least], columns=names), int(several), differs
-        )
+        totals = dict(zip(terms, sums, strict=True))
+        return Summary(totals, pd.DataFrame([least], columns=names), int(several), differs)
 
 
 def _find_touched(
@@ -295,9 +294,8 @@ def _find_touched(
     inside.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
     records, cluster = labels.records[at], touched.get_indexer(pd.Index(labelled["c"]))
     pieces = locate_pieces(units, records, cluster, entity)
-    return Featured(
-        table, inside.rows(*of_entity), {"": np.ones(len(table))}, inside.shares(*of_entity), notes, *pieces
-    )
+    shares = {"": np.ones(len(table))}
+    return Featured(table, inside.rows(*of_entity), shares, inside.shares(*of_entity), notes, *pieces)
 
 
 def _join_attributes(
@@ -309,9 +307,8 @@ def _join_attributes(
     refuse_names(needed, list(holder.columns()) or needed, "the table of attributes")
     use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
     if holder is not table:
-        ids = find_scanned(
-            holder, None, Prediction.of(table, (record, cluster)).near(), "table of attributes", needed
-        )
+        near = Prediction.of(table, (record, cluster)).near()
+        ids = find_scanned(holder, None, near, "table of attributes", needed)
         holder.use(ids, *needed)
         same_kind(table.kind(record), holder.kind(ids), "attributes")
     further = {"a": "1"} | {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
