@@ -157,7 +157,8 @@ class Stages(Pictured):
     def __str__(self) -> str:
         """Return in one sentence where links are lost."""
         lost, never = self.joint.estimate[2 : len(FOUND)]
-        if not (missed := lost + never) > 0:
+        missed = lost + never
+        if not missed > 0:
             return "No link is missed in this sample."
         said = (
             f"Of 100 true links {100 * missed:.0f} are missed, and of 100 missed links "

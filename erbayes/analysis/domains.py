@@ -81,7 +81,8 @@ class ByDomain(Pictured):
     def result(self, metric: Metric | str) -> Estimates:
         """Return one metric of all domains, jointly, named by domain."""
         names = [m.name for m in self.metrics]
-        if (wanted := metric if isinstance(metric, str) else metric.name) not in names:
+        wanted = metric if isinstance(metric, str) else metric.name
+        if wanted not in names:
             raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
         part = self.joint.part(range(names.index(wanted), len(self.joint.names), len(names)))
         return replace(part, names=tuple(self.names))
@@ -106,7 +107,8 @@ class ByDomain(Pictured):
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
         """Return the differences of every two domains, by metric, for the parameters of `table`."""
-        if not (pairs := list(combinations(range(len(self.domains)), 2))):
+        pairs = list(combinations(range(len(self.domains)), 2))
+        if not pairs:
             raise DataError(f"differences need two domains or more; {self.settings.variable!r} has one value")
         return self._subtract_domains(
             pairs, [f"{self.names[b]} - {self.names[a]}" for a, b in pairs], level, kind, simultaneous

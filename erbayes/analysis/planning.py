@@ -298,7 +298,8 @@ class Forecast(Pictured):
 def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float) -> FloatArray:
     """Return the required half width of each metric, and check it and the level."""
     check_level(level)
-    if (required := floats(half_width, "half widths")).shape not in {(), (len(metrics),)}:
+    required = floats(half_width, "half widths")
+    if required.shape not in {(), (len(metrics),)}:
         raise DataError(f"{required.size} half widths for {len(metrics)} metrics: give 1, or 1 per metric")
     if not (np.isfinite(required) & (required > 0)).all():
         raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")

@@ -166,7 +166,8 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric], unseen: bool = Fa
 def estimate_without_links(found: Estimates, sample: Sample, metrics: Sequence[Metric]) -> Estimates:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
-    if not (unlinked := np.isnan(found.unseen.effective) & np.isfinite(found.mean)).any():
+    unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
+    if not unlinked.any():
         return found
     effective, draws = (effective_draws(sample, metrics, unseen) for unseen in (False, True))
     unseen = replace(

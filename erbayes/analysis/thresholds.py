@@ -236,7 +236,8 @@ def _keep_best(
     down, up = (of_chance / ndtri((1 + level) / 2)).T
     least = x - x[:, None] - certain[:, 0] - certain[:, 1:]
     worse = (least / np.sqrt(se**2 + down**2 + up[:, None] ** 2)).max(axis=1)
-    if (stays := np.asarray(worse <= 0)).all():
+    stays = np.asarray(worse <= 0)
+    if stays.all():
         return stays
     z = draw_paths(cov)
     for k in np.flatnonzero(~stays):

@@ -332,7 +332,8 @@ def _flag_new(older: Path, prediction: Any) -> pd.Series:
         folder.drawn.uniform()
     if not isinstance(prediction, eb.Clustering):
         raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
-    if not (new := ~prediction.records.isin(read_drawn_from(folder).records)).any():
+    new = ~prediction.records.isin(read_drawn_from(folder).records)
+    if not new.any():
         raise DataError(
             f"--top-up {older}: all {len(new):,} records of PREDICTION are old: none can be drawn"
         )
@@ -345,7 +346,8 @@ def _flag_new(older: Path, prediction: Any) -> pd.Series:
 
 def _refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     """Refuse candidates that are not in the prediction, such as clusters that were taken for records."""
-    if not len(candidates := pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())):
+    candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
+    if not len(candidates):
         return
     with sources.open_source(prediction) as source:
         strange = candidates[~candidates.isin(source.look_up(candidates)["record"])]
@@ -369,7 +371,8 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
 
 
 def _note_candidates(table: pd.DataFrame) -> None:
-    if not (candidates := (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()).any():
+    candidates = (table["role"] == pages.CANDIDATE).groupby(table["task"]).sum()
+    if not candidates.any():
         message(
             "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
             "and recall comes out too high: --search, --looser or --candidates show some"

@@ -97,7 +97,8 @@ def _warn_incomplete(
     cluster = pd.Series(now.codes, now.records)
     unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)
     mine = united[older.labels.index]
-    if (near := cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()).any():
+    near = cluster.reindex(mine.index).isin(cluster[unnamed]).to_numpy()
+    if near.any():
         message(
             f"caution: {mine[near].nunique():,} of {mine.nunique():,} entities of {older.folder.path} share "
             "a predicted cluster with new records that no answer names. If some are theirs, add rows "
@@ -288,7 +289,8 @@ class Inputs(Returned):
 
     def name_added(self, prediction: eb.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
-        if (returned := self.returned) is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
+        returned = self.returned
+        if returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
         if not returned.labels.index.isin(prediction.records).all():
             problems = eb.labels.read_labels(returned.folder, prediction).problems

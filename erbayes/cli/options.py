@@ -321,7 +321,8 @@ def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
 def files_of(options: Any) -> Iterator[tuple[str, Path]]:
     """Files that options name, each after the name of its option."""
     for one in fields(options):
-        if is_dataclass(value := getattr(options, one.name)):
+        value = getattr(options, one.name)
+        if is_dataclass(value):
             yield from files_of(value)
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, Path):

@@ -64,7 +64,8 @@ def plan_command(
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
     """Return the designs to plan for, by name: the default of draw, uniform ones, and that of a folder."""
     designs: dict[str, Planned] = {}
-    if (known := pilot.units.known) is not None and known.singletons and pilot.units.by_entity:
+    known = pilot.units.known
+    if known is not None and known.singletons and pilot.units.by_entity:
         designs["multipurpose"] = eb.design.ByPredictedSize(plans.Multipurpose().column(known))
     designs["uniform-records"] = eb.design.UniformRecords()
     designs["uniform-clusters"] = eb.design.UniformClusters()
@@ -80,7 +81,8 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
 
 def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.DataFrame) -> None:
     """Say which planned designs are expected to leave out large clusters with many links."""
-    if (known := pilot.units.known) is None or not known.singletons:
+    known = pilot.units.known
+    if known is None or not known.singletons:
         return
     # the chance of a predicted cluster at one draw of a uniform design, up to a factor
     chances = {
@@ -89,7 +91,8 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
     }
     for name, design in designs.items():
         # no number of draws reaches the half width of any metric
-        if (numbers := table.loc[table["design"] == name, "n"].dropna()).empty:
+        numbers = table.loc[table["design"] == name, "n"].dropna()
+        if numbers.empty:
             continue
         n = int(numbers.max())
         chance = (

@@ -241,7 +241,8 @@ class ReadingOptions:
             raise DataError(
                 f"{foreign[0]} is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
             )
-        if len(records := [*{one.record for one in named.values()}]) > 1:
+        records = [*{one.record for one in named.values()}]
+        if len(records) > 1:
             raise DataError(f"files that are scanned together have one name for records, not {head(records)}")
         clusters: Any = {name: one.cluster for name, one in named.items()}
         clusters = clusters if len(parts) > 1 else clusters.popitem()[1]
@@ -275,9 +276,11 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
-    if not (call := Call.of(folder.path)).options or "stored" in call.options:
+    call = Call.of(folder.path)
+    if not call.options or "stored" in call.options:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    if not (path := call.take("prediction")).is_file():
+    path = call.take("prediction")
+    if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
     known = {x: call.options[x] for x in ("record", "alone", "strip", "any_id") if x in call.options}

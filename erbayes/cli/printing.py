@@ -270,7 +270,8 @@ class Picture:
 
     def save(self, result: Any, level: float) -> None:
         """Write the picture, if the option names a file, in HTML the one to explore."""
-        if (path := self.picture) is not None and path.suffix.lower() == ".html":
+        path = self.picture
+        if path is not None and path.suffix.lower() == ".html":
             # a fixed id, so that the same result makes the same file
             page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
             files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))

@@ -70,7 +70,8 @@ class File(Path):
     @classmethod
     def parse_file(cls, text: str) -> File:
         """Return a file, as `parse` does, and refuse a folder."""
-        if (file := cls.parse(text)).is_dir():
+        file = cls.parse(text)
+        if file.is_dir():
             raise typer.BadParameter(f"File {text!r} is a directory.")
         return file
 
@@ -82,7 +83,8 @@ class File(Path):
 
 def said_of(path: Path, most: int) -> tuple[str, ...]:
     """Return the columns that are named behind a file, and refuse more of them, or a threshold."""
-    if len((file := File.read(path)).said) > most or file.threshold is not None:
+    file = File.read(path)
+    if len(file.said) > most or file.threshold is not None:
         needed = f"{most} column{'s' if most > 1 else ''}" if most else "nothing"
         raise DataError(f"{path} takes {needed} behind its name, not {file.in_words()}")
     return file.said
@@ -293,7 +295,8 @@ def _recall_draw(values: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"--more takes {folder} and no option but --format: it remembers how it was drawn")
     if (folder / TABLE).is_file():
         raise DataError(f"--more: {folder} has pairs of bands, of which more draws are another sample")
-    if not (call := Call.of(folder)).options:
+    call = Call.of(folder)
+    if not call.options:
         raise DataError(f"{folder} does not say what was drawn from: draw the larger number anew")
     recalled = {name: call.take(name) for name in call.options if not name.endswith(COLUMNS)}
     if gone := [str(path) for path in recalled.values() if isinstance(path, Path) and not path.exists()]:

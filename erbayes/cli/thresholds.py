@@ -307,7 +307,8 @@ def _read_answers(path: Path) -> pd.DataFrame:
         right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
         saved = pd.Series(right).mask(unknown, "?")
         table["same"] = saved.where(saved != "", table["same"].fillna(""))
-    if (open_ := table["same"].fillna("") == "").all():
+    open_ = table["same"].fillna("") == ""
+    if open_.all():
         raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
     if open_.any():
         options.message(f"note: {open_.sum():,} of {len(table):,} pairs have no answer yet, and are left out")

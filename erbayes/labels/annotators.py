@@ -116,7 +116,8 @@ class Annotator:
 
     def __post_init__(self) -> None:
         for name in NONE:
-            if isinstance(rate := getattr(self, name), type) or not hasattr(rate, "ppf"):
+            rate = getattr(self, name)
+            if isinstance(rate, type) or not hasattr(rate, "ppf"):
                 number(rate, name, lambda x: 0 <= x < np.inf, "be 0 or more, or a prior such as Beta(3, 17)")
 
     def draw(self, number: int, rng: Seed = None) -> pd.DataFrame:

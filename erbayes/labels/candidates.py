@@ -93,7 +93,8 @@ def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = N
     """
     frame = to_frame(pairs)
     refuse_names([score], list(frame.columns), "the table of pairs")
-    if (ends := frame.drop(columns=score)).shape[1] != 2:
+    ends = frame.drop(columns=score)
+    if ends.shape[1] != 2:
         raise DataError(
             f"the pairs need two columns of records next to {score!r}; they have {head(ends.columns, 20)}"
         )

@@ -68,7 +68,8 @@ class Decisions:
         self.records = ids_shown.take(np.argsort(pd.util.hash_array(ids_shown.to_numpy()), kind="stable"))
         self.shown, *self.others = (Members(one, self.records) for one in predictions)
         position = self.records.get_indexer(labels.records)
-        if not (there := position >= 0).any():
+        there = position >= 0
+        if not there.any():
             raise DataError("no labelled record is in the prediction: give all records that annotators saw")
         unknown = pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity")
         self.elsewhere = unknown.sort_index()
@@ -346,13 +347,15 @@ def _draw_missed(
             who, chosen = near.pop(int(np.argmin(gap)))
             chosen = chosen[~taken[chosen]]
         else:
-            if len(like := waiting[beside[waiting] == beside[who] - 1]):
+            like = waiting[beside[waiting] == beside[who] - 1]
+            if len(like):
                 who = like[np.abs(of_home[like] - of_home[who]).sum(axis=1).argmin()]
                 waiting = waiting[waiting != who]
             # a random cluster of the size, or the next larger one
             low, high = np.searchsorted(sizes, m), np.searchsorted(sizes, m, "right")
             at = int(min(low, len(sizes) - 1) + pick[k % len(pick)] * (high - low))
-            if not len(rest := np.flatnonzero(~used[at:]) if len(sizes) else used):
+            rest = np.flatnonzero(~used[at:]) if len(sizes) else used
+            if not len(rest):
                 continue
             used[at := at + rest[0]] = True
             chosen = shown.list(int(free[at]))

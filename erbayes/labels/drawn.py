@@ -122,7 +122,8 @@ class RecordDraws(digits.Brief):
         errors.refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
-        if not (resolved := begun & ~seen["record"].isin(lost).to_numpy()).any():
+        resolved = begun & ~seen["record"].isin(lost).to_numpy()
+        if not resolved.any():
             raise errors.DataError(
                 f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
             )
@@ -171,7 +172,8 @@ class RecordDraws(digits.Brief):
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
-        if (fingerprint := self._compute_fingerprint(prediction)) != self.fingerprint:
+        fingerprint = self._compute_fingerprint(prediction)
+        if fingerprint != self.fingerprint:
             raise errors.DataError(
                 "this is not the prediction that was drawn from: "
                 f"its fingerprint is {fingerprint}, not {self.fingerprint}",
@@ -217,7 +219,8 @@ class RecordDraws(digits.Brief):
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         what = "the description of draws"
-        if (values := files.read_json(text, what)).get("version") != 1:
+        values = files.read_json(text, what)
+        if values.get("version") != 1:
             raise errors.DataError(f"{what}: 'version' must be 1: read it with the erbayes of it")
         if lost := sorted({"plan", "n", "seed", "records", "fingerprint", "sizes"} - values.keys()):
             raise errors.DataError(f"{what} has no {errors.head(lost)}: restore its file, or draw anew")

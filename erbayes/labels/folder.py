@@ -263,7 +263,8 @@ def _list_answered(path: Path) -> list[str]:
 def refuse_folder(path: Path, replace: bool) -> None:
     """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost."""
     try:
-        if not (inside := path.is_dir()) and path.exists():
+        inside = path.is_dir()
+        if not inside and path.exists():
             raise DataError(f"cannot write {path}: it is a file, not a folder")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
@@ -318,7 +319,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 def refuse_dependent(folder: Folder) -> None:
     """Refuse a folder whose draws and tasks are not the first of those of a larger number."""
-    if not getattr(plan := folder.drawn.plan, "independent", False) or isinstance(plan, NewRecords):
+    plan = folder.drawn.plan
+    if not getattr(plan, "independent", False) or isinstance(plan, NewRecords):
         name, other = to_plain(plan)["name"], "another sample, or has its tasks in another order"
         raise DataError(f"{folder.path}: under {name} a larger number is {other}: draw it into a new folder")
 
@@ -330,7 +332,8 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
     if not same or not np.allclose(first["probability"], old["probability"], rtol=1e-9, atol=0):
         raise DataError(f"{folder.path}: the values of its records have changed since: give the old ones")
     last = int(folder.tasks["task"].max())
-    if len(added := tasks[tasks["task"] > last]) and list(added) != list(folder.tasks):
+    added = tasks[tasks["task"] > last]
+    if len(added) and list(added) != list(folder.tasks):
         names = head(list(folder.tasks), 99)
         raise DataError(f"{folder.path}: its tasks have the columns {names}: give the old attributes")
     hands = {name: list(numbers) for name, numbers in folder.dealt.items()}
@@ -354,7 +357,8 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
 def _keep_answers(old: Path, new: Path, last: int) -> None:
     """Bring the answers of a folder into a new one, whose sheets get the rows of tasks after the `last`."""
     for file in sorted(file for file in old.iterdir() if file.is_file()):
-        if not (fresh := new / file.name).exists():
+        fresh = new / file.name
+        if not fresh.exists():
             shutil.copy2(file, fresh)
         elif file.name.startswith("sheet-"):
             sheet, blank = read_sheet(file), read_sheet(fresh)

@@ -147,7 +147,8 @@ def _draw_controls(
     rows = []
     for task, home in chosen[["task", "cluster"]].itertuples(index=False, name=None):
         shown, others = table[table["task"] == task], drawn.members[drawn.members["cluster"] != home]
-        if not len(others := others[~others["record"].isin(shown["record"])]):
+        others = others[~others["record"].isin(shown["record"])]
+        if not len(others):
             raise DataError(
                 f"task {task} can have no control: no record of another drawn predicted cluster is left that "
                 "it does not show; draw more records, or leave out the controls"

@@ -212,7 +212,8 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         pd.DataFrame([given.get(row, [""] * len(ANSWERS)) for row in rows], columns=ANSWERS, dtype=object)
     )
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
-    if len(open_records := table[table["task"].isin(done) & (table["same"] == "")]):
+    open_records = table[table["task"].isin(done) & (table["same"] == "")]
+    if len(open_records):
         task, record = open_records["task"].iloc[0], head(open_records["record"], 1)
         raise DataError(
             f"{what}: {open_records['task'].nunique():,} tasks are said to be done and have no answers about "
@@ -257,7 +258,8 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     refuse_names(KEYS, list(tasks.columns), "the table of tasks")
     if len(twice := tasks.columns[tasks.columns.duplicated()]):
         raise DataError(f"the table of tasks has columns {head(twice)} twice")
-    if not len(frame := tasks.reset_index(drop=True)):
+    frame = tasks.reset_index(drop=True)
+    if not len(frame):
         raise DataError("there are no tasks")
     if not pd.api.types.is_integer_dtype(frame["task"]):
         raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
@@ -343,5 +345,6 @@ def _check_fields(answer: Any, where: str) -> None:
         if type(value) is not needed or (type(value) is list and any(type(x) is not str for x in value)):
             must = "texts" if needed is list else needed.__name__
             raise DataError(f"{where}: {name!r} is {shortened(value)}, not {must}")
-    if type(seconds := answer.get(SECONDS, 0)) not in {int, float} or not 0 <= seconds < LONGEST:
+    seconds = answer.get(SECONDS, 0)
+    if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
         raise DataError(f"{where}: {SECONDS!r} is {shortened(seconds)}, not a number from 0 to {LONGEST:,}")

@@ -107,7 +107,8 @@ def chances(plan: PlanBySize, known: KnownTotals) -> sources.Chance:
 
 def need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
     """Return the known total of a column of selection probabilities, and refuse one of 0."""
-    if not (total := known.total(column)) > 0:
+    total = known.total(column)
+    if not total > 0:
         raise DataError(
             f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, as "
             "if it had no links; draw uniform records instead"
@@ -393,14 +394,16 @@ class PredictedClusters:
         weight = np.ones(len(known.size))
         if self.of is not None:
             weight = known.size * self.of.column(known).phi(known.size)
-        if n > (clusters := int(known.count[weight > 0].sum())):
+        clusters = int(known.count[weight > 0].sum())
+        if n > clusters:
             raise DataError(f"{n} draws without replacement of {clusters} predicted clusters with a chance")
         certain = np.zeros(len(weight), dtype=bool)
         while True:
             rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
             inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
             # clusters whose probability would pass 1 are certain, which raises that of the others
-            if not (more := ~certain & (inclusion >= 1 - 1e-12)).any():
+            more = ~certain & (inclusion >= 1 - 1e-12)
+            if not more.any():
                 return np.asarray(inclusion)
             certain |= more
 

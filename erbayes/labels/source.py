@@ -130,7 +130,8 @@ class InMemory:
     @classmethod
     def of(cls, prediction: Any, values: Any = None) -> InMemory:
         """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
-        if not len((clustering := Clustering.of(prediction, "prediction")).records):
+        clustering = Clustering.of(prediction, "prediction")
+        if not len(clustering.records):
             raise DataError("the prediction has no record: there is nothing to draw from")
         sizes = clustering.sizes
         known = histogram(sizes, count_cased(clustering.clusters))
@@ -253,7 +254,8 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
         # the highest key whose permanent random number is below the share
         rows = in_order(source.up_to({m: ceil(s * 2.0**64) - 1 for m, s in share.items()}, seed))
         counted = rows["size"].value_counts()
-        if not (short := [m for m, k in needed.items() if counted.get(m, 0) < k]):
+        short = [m for m, k in needed.items() if counted.get(m, 0) < k]
+        if not short:
             return rows
         # all clusters of the size were read, so that the source has changed
         if all(share[m] == 1 for m in short):

@@ -51,7 +51,8 @@ class Stars:
     @property
     def labels(self) -> pd.Series:
         """Labels for `erbayes.estimate`, record -> entity."""
-        if len(undecided := self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]):
+        undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
+        if len(undecided):
             such = " and ".join(map(repr, undecided.iloc[0, :2]))
             raise DataError(
                 f"{describe_counts(undecided['problem'])}; such as {such}: decide them first, see problems"

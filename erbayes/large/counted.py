@@ -261,7 +261,8 @@ class InDatabase:
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
         # of the last clusters, for which plans and `draw` ask both
-        if (key := tuple(sorted(clusters))) not in self._members:
+        key = tuple(sorted(clusters))
+        if key not in self._members:
             self._members.clear()
             self._members[key] = self._fetch_listed(KEYED[:2], "r, c", self.prediction.table, "c", key)
         return self._members[key]

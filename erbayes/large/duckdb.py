@@ -355,7 +355,8 @@ class StoredTable(DuckTable):
         )
         named = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
         shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
-        if not (matching := [tables[i] for i, table in enumerate(shown) if table.lower() == named.lower()]):
+        matching = [tables[i] for i, table in enumerate(shown) if table.lower() == named.lower()]
+        if not matching:
             raise DataError(f"{path} has no table {named!r}; it has {head(shown, 20)}")
         self.table = STANDARD.qualify((name, *matching[0]))
         self.text = self.source.text

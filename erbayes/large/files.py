@@ -85,7 +85,8 @@ class Files:
     @property
     def place(self) -> Path:
         """Return the path, refusing a URL of another machine."""
-        if "://" in (path := str(self.path).removeprefix("file://")):
+        path = str(self.path).removeprefix("file://")
+        if "://" in path:
             raise DataError(
                 f"{path.partition('://')[0]}:// is not read, since nothing is downloaded: download the file, "
                 "or give the relation of a connection of DuckDB on which you have loaded httpfs"
@@ -122,7 +123,8 @@ def _list_files(folder: Path) -> list[Path]:
             if not path.exists():
                 raise DataError(f"cannot read {path}: it leads nowhere")
             # links may lead to a file twice, or in a circle
-            if (place := path.resolve()) in places:
+            place = path.resolve()
+            if place in places:
                 raise DataError(f"{path} leads to {places[place]}, whose records would be counted twice")
             places[place] = path
         files += inside

@@ -103,7 +103,8 @@ class ScannedFacts(ColumnFacts):
 
     def answers(self, column: Any, *families: tuple[frozenset[str], frozenset[str]]) -> BoolArray | None:
         """Return whether each row is a link, those of a word together; None if there are other words."""
-        if (found := super().answers(column, *families)) is None or self._has_all:
+        found = super().answers(column, *families)
+        if found is None or self._has_all:
             return found
         x = self.database.value(column)
         counted = self.database.rows(
@@ -157,7 +158,8 @@ def find_scanned(
     """Return the column of records of a table of attributes or of a frame, that of a name if it is there."""
     if record in database.columns():
         return record
-    if not (facts := ScannedFacts.of(database, Named(), near, what, others)).usable:
+    facts = ScannedFacts.of(database, Named(), near, what, others)
+    if not facts.usable:
         raise DataError(f"the {what} needs a column of ids; it has {head(database.columns()) or 'none'}")
     return pick_record(facts, [])
 
