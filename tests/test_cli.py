@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from scipy import stats
 from shell import done, listed, refused, run
 from test_census import population
 from typer.testing import CliRunner
@@ -230,48 +231,31 @@ def test_columns_by_name(folder):
     assert estimated("--design", "uniform-clusters", *named[:4], files=("p2.csv", "l2.csv")) == wanted
 
 
-def test_json_has_the_estimates_at_full_precision(folder):
-    metrics = ["pairwise-precision", "b3-recall"]
-    rows = listed(*ESTIMATE, "uniform-records", "--metrics", ", ".join(metrics), "--level", "0.9")
-    wanted = eb.estimate(PRED, LABELS, eb.UniformRecords(), metrics).table(0.9)
-    assert [r["metric"] for r in rows] == metrics
-    for row in rows:
-        for key in ("estimate", "se", "lower", "upper", "level"):
-            assert row[key] == pytest.approx(wanted.loc[row["metric"], key], rel=1e-14)
-        assert row["method"] == "closed-form"
-
-
-@pytest.mark.parametrize("name", ["beta-gamma", "symmetric", "wald"])
-def test_kinds_of_interval(folder, name):
-    symmetric, wald = eb.intervals.Symmetric(), eb.intervals.WALD
-    kind = {"beta-gamma": eb.intervals.BetaGamma(), "symmetric": symmetric, "wald": wald}[name]
-    few = LABELS[LABELS.isin(ENTITIES[:3])]  # more labels settle both ends, of every kind
-    write("few.csv", record=few.index, entity=few)
-    fit = eb.estimate(PRED, few, eb.UniformClusters(), F1)
-    wanted = fit.table(0.8, kind).iloc[0]
-    given = ("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
-    row = estimated(*given, files=("p.csv", "few.csv"))
-    assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
-    other = fit.table(0.8, wald if name == "symmetric" else symmetric).iloc[0]
-    assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
-
-
-def test_every_command_has_the_kind_of_interval(folder):
-    wald = ("--design", "uniform-clusters", "--metrics", "b3-recall", "--interval", "wald")
-    (row,) = paired("p.csv", "q.csv", "l.parquet", *wald)
-    compared = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall")
-    wanted = compared.differences(kind=eb.intervals.WALD)
-    assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "Wald"
-    sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
-    planned = listed("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05")
-    designs = designs_of(sample)
-    needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).table(0.05)
-    assert [r["n"] for r in planned] == needed["n"].tolist()
-    assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).table(0.05)["n"].tolist()
-    run("report", "p.csv", "l.parquet", *wald, "--output", "wald.html")
-    found = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall")
-    low, high = found.interval(kind=eb.intervals.WALD)[0]
-    assert f"{low:.3f}–{high:.3f}" in (folder / "wald.html").read_text(encoding="utf-8")
+@pytest.mark.parametrize("more", ["", "--by part --attributes p.csv:record", "--annotator-errors missed=.1"])
+@pytest.mark.parametrize("call", ["estimate p.csv", "compare p.csv q.csv", "impact p.csv"])
+def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkeypatch, call, more):
+    """The estimate ± t standard errors in each row, and what is quoted are ends of rows."""
+    for name in ("FIRST", "LAST"):
+        monkeypatch.setattr(f"erbayes.analysis.sensitivity.{name}", 5)
+    i, rng = np.arange(1200), np.random.default_rng(1)
+    for name, share in (("p.csv", 0.9), ("q.csv", 0.75)):
+        cluster = np.where(rng.random(1200) < share, i // 4, rng.integers(0, 300, 1200))
+        write(name, record=i, cluster=cluster, part=rng.integers(0, 2, 1200))
+    write("sampled.csv", record=i[:96], entity=i[:96] // 4)
+    own = "" if call == "impact p.csv" else "--interval symmetric"
+    asked = f"{call} sampled.csv -d uniform-clusters --level .8 {own} {more} --format json"
+    shown = json.loads(done(*asked.split()).stdout)
+    table, said = pd.DataFrame(shown["estimates"]), " ".join(shown["sentences"])
+    if own:
+        half = stats.t.ppf(0.9, table["df"]) * table["se"]
+        np.testing.assert_allclose(table["lower"], table["estimate"] - half, rtol=1e-9)
+        np.testing.assert_allclose(table["upper"], table["estimate"] + half, rtol=1e-9)
+    quoted = re.findall(r"(-?[\d.]+)( %)? to (-?[\d.]+)", said)
+    assert quoted or (own and "--by" in more)
+    for low, unit, high in quoted:
+        half = [0.501 * 10.0 ** -len(x.partition(".")[2]) for x in (low, high)]
+        off = table[["lower", "upper"]] * (100 if unit else 1) - [float(low), float(high)]
+        assert (off.abs() <= half).all(axis=1).any(), (low, high)
 
 
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
@@ -418,16 +402,6 @@ def test_a_failed_run_leaves_the_old_output(folder):
 
 OTHER = PRED.copy()
 OTHER.iloc[::7] = 3
-
-
-@pytest.mark.parametrize("args", list(DESIGNS)[1::4])
-def test_compare_under_each_design(folder, args):
-    asked = "p.csv q.csv l.parquet --metrics pairwise-f1 --level 0.9 --design".split()
-    wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
-    (row,) = paired(*asked, *args.split())
-    assert (row["prediction"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "closed-form")
-    for key in ("estimate", "se", "lower", "upper", "level"):
-        assert row[key] == pytest.approx(wanted[key], rel=1e-12), key
 
 
 def test_compare_three_in_every_format(folder):
@@ -642,14 +616,14 @@ def designs_of(pilot):
 
 def test_plan(folder):
     args = "plan p.csv l.parquet --design uniform-clusters --half-width 0.04".split()
-    some = "--level 0.9 --per-unit 4 --per-record 0.5".split()
+    some = "--level 0.9 --interval wald --per-unit 4 --per-record 0.5".split()
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
-    wanted = forecast(
-        pilot, eb.metrics.DEFAULT_METRICS, designs_of(pilot), cost=lambda size: 4 + size / 2
-    ).table(0.04, 0.9)
+    costs = {"kind": eb.intervals.WALD, "cost": lambda size: 4 + size / 2}
+    wanted = forecast(pilot, eb.metrics.DEFAULT_METRICS, designs_of(pilot), **costs).table(0.04, 0.9)
     for found, row in zip(listed(*args, *some), wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
-    assert listed(*args, "--metrics", "b3-recall")[0]["metric"] == "b3-recall"
+    named = [row["metric"] for row in listed(*args, "--metrics", "b3-recall, f1")]
+    assert named == ["b3-recall", "pairwise-f1"] * 3
     assert "half widths must be above 0" in refused(*args[:6], "0")
     assert "a half width of 2 says nothing: write 0.02 for 2 points" in refused(*args[:6], "2")
     assert "'--half-width': write a number; 2% is 0.02" in refused(*args[:6], "2%")

@@ -334,19 +334,21 @@ def test_answers_with_errors_of_labels_are_those_of_python(files):
         eb.labels.Beta(2.5, 38.5), eb.labels.Beta(3.5, 17.5), 0.1, eb.labels.Gamma(2.5, 100)
     )
     starts = returned.folder.drawn.table["record"]
-    wanted = eb.with_errors(
-        answer, returned.labels, returned.design(), PRED, annotator, starts=starts, rng=1
-    ).table()
+    wanted = eb.with_errors(answer, returned.labels, returned.design(), PRED, annotator, starts=starts, rng=1)
     rates = ("--annotator-errors", "removed=2/40,missed=3/20,kept=.1,added=2/100")
-    found = rows("estimate", "p.csv", "f", *rates)
-    assert found["error"].tolist() == wanted["error"].tolist()
-    np.testing.assert_allclose(found["upper"].astype(float), wanted["upper"], rtol=1e-9)
+    wald = (*rates, "--interval", "wald", "--level", 0.8)
+    found, table = rows("estimate", "p.csv", "f", *wald), wanted.table(0.8, eb.intervals.WALD)
+    assert found["error"].tolist() == table["error"].tolist()
+    np.testing.assert_allclose(found["upper"].astype(float), table["upper"], rtol=1e-9)
     assert {"random", "systematic", "both"} == set(rows("compare", "p.csv", "q.csv", "f", *rates)["error"])
     checked = run("check", "p.csv", "f", "--min-precision", "0.5", "--once", *rates)
     assert "verdicts allow for errors of labels: annotators strike out " in checked.stderr
-    done("report", "p.csv", "f", *rates, "-o", "errors.html")
+    done("report", "p.csv", "f", *wald, "-o", "errors.html")
     page = Path("errors.html").read_text(encoding="utf-8")
-    assert "<h2>Errors of labels</h2>" in page and "By the error of drawing alone" in page
+    assert "<h2>Errors of labels</h2>" in page and wanted.sentence(0.8, eb.intervals.WALD) in page
+    assert "<td>Wald</td>" in page and "<td>Beta</td>" not in page
+    first = digits.shown(wanted.random.table(0.8, eb.intervals.WALD)).iloc[0]
+    assert f"{first.estimate}\n{first.lower}–{first.upper}" in page
 
 
 def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate(files):

@@ -90,9 +90,9 @@ class Impact(Pictured):
             table.insert(0, "domain", self.domains)
         return table
 
-    def sentences(self, level: float = 0.95) -> list[str]:
+    def sentences(self, level: float = 0.95, kind: Kind | None = None) -> list[str]:
         """Return a sentence about each statistic, which a reader without statistics understands."""
-        table = self.table(level).reset_index()
+        table = self.table(level, kind).reset_index()
         if self.fit.cases is not None and self.fit.cases.decide:  # what is quoted is the range of both cases
             table[["lower", "upper"]] = np.sort(table[["worst", "best"]])
             table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))

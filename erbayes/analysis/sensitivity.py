@@ -31,7 +31,6 @@ from .._internal.errors import (
 from ..design.changes import find_responding, set_odds
 from ..labels.annotators import RATES, SHARES, Annotator, check_rates
 from ..labels.decisions import Decisions, class_additions, impute
-from ..labels.stopping import Check
 from ..large.files import lies_elsewhere
 from ..metrics.definitions import Metric, resolve_metric
 from ..metrics.estimates import Estimates
@@ -106,14 +105,14 @@ class WithErrors(Pictured):
         systematic, both = pool(answers, self.random)
         return replace(self, systematic=systematic, both=both, rates=rates, source=source)
 
-    def table(self, **settings: Any) -> pd.DataFrame:
-        """Return the three tables of the answer below one another, with its `settings`, such as `level`.
+    def table(self, *given: Any, **settings: Any) -> pd.DataFrame:
+        """Return the three tables of the answer below one another, with its settings, such as `level`.
 
         The column `mcse` is the Monte Carlo standard error of an end of the interval, by M imputations:
         √(B/M + 2 B²/((M - 1) T)), for the variance B between them and T in all.
         """
         names = ("random", "systematic", "both")
-        tables = {name: getattr(self, name).table(**settings).reset_index() for name in names}
+        tables = {name: getattr(self, name).table(*given, **settings).reset_index() for name in names}
         M, se = len(self.rates), {name: _find_se(table) for name, table in tables.items()}
         B = se["systematic"] ** 2 / (1 + 1 / M)
         for name, own, T in (("random", 0 * B, B), ("systematic", B, B), ("both", B, se["both"] ** 2)):
@@ -122,9 +121,9 @@ class WithErrors(Pictured):
         table: pd.DataFrame = pd.concat(tables, names=["error"]).reset_index(level=0)
         return table.drop(columns="index", errors="ignore").reset_index(drop=True)
 
-    def _quoted(self, level: float = 0.95) -> pd.DataFrame:
+    def _quoted(self, *given: Any, **settings: Any) -> pd.DataFrame:
         """Return the rows of the table that allow for both errors, of metrics that are quoted."""
-        table = self.table() if isinstance(self.both, Check) else self.table(level=level)
+        table = self.table(*given, **settings)
         table = table[table["error"] == "both"].dropna(subset=["lower", "mcse"])
         names = choose_quoted([*table["metric"].unique()]) if "metric" in table else []
         return table[table["metric"].isin(names)] if names else table
@@ -160,12 +159,13 @@ class WithErrors(Pictured):
             said.append(f"leave draws undecided that err {odds:.2g} times as often as the others")
         return f"{', '.join(said[:-1])} and {said[-1]} (by {self.source})"
 
-    def sentence(self, level: float = 0.95) -> str:
-        """Return the answer in words, with what it assumes, and what the error of drawing alone would say."""
-        said = [f"If annotators {self.describe_rates()}: {_speak(self.both, level) or 'see the table.'}"]
-        if of_draws := _speak(self.random, level):
+    def sentence(self, *given: Any, **settings: Any) -> str:
+        """Return the answer in words, with its settings, what it assumes and what drawing alone would say."""
+        of_both, of_draws = (_speak(answer, given, settings) for answer in (self.both, self.random))
+        said = [f"If annotators {self.describe_rates()}: {of_both or 'see the table.'}"]
+        if of_draws:
             said.append(f"By the error of drawing alone: {of_draws}")
-        table = self._quoted(level)
+        table = self._quoted(*given, **settings)
         if (table["mcse"] > _find_se(table) / 20).any():  # which two digits of the standard error show
             said.append(
                 f"{len(self.rates)} imputations leave an error of {table['mcse'].max():.1g} in these ends."
@@ -189,10 +189,10 @@ def _find_se(table: pd.DataFrame) -> FloatArray:
     return (table["se"] if "se" in table else (table["upper"] - table["lower"]) / 4).to_numpy(dtype=float)
 
 
-def _speak(answer: Any, level: float) -> str:
+def _speak(answer: Any, given: Any, settings: Any) -> str:
     if hasattr(answer, "sentence"):
-        return str(answer.sentence(level))
-    return " ".join(answer.sentences()) if hasattr(answer, "sentences") else ""
+        return str(answer.sentence(*given, **settings))
+    return " ".join(answer.sentences(*given, **settings)) if hasattr(answer, "sentences") else ""
 
 
 def with_errors(

@@ -134,7 +134,7 @@ def estimate_command(
     if errors.annotator_errors is not None:
         answer: Any = of_groups or named_engines.find_engine(None)
         found = errors.run_one(inputs, sample, lambda one, _: answer(one, metrics=metrics))
-        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+        table, said = found.table(inputs.level, asked.kind), found.sentence(inputs.level, asked.kind)
         result = Result(table, result.method, result.alarms, said, found.both)
     picture.save(result.drawn, inputs.level)
     alarms = [*inputs.cautions, *map(say, result.alarms)]
@@ -203,7 +203,7 @@ def compare_command(
     if errors.annotator_errors is not None:
         errors.refuse_scan(inputs)
         found = errors.run_any(inputs, answer, labels, design, inputs.sort_shown(predictions))
-        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+        table, said = found.table(inputs.level, asked.kind), found.sentence(inputs.level, asked.kind)
         drawn = found.both
     picture.save(drawn, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)

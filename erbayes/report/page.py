@@ -29,7 +29,7 @@ from ..analysis.impact import Impact
 from ..analysis.sensitivity import WithErrors
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
-from ..engine import Engine, Resampled
+from ..engine import Engine
 from ..engine.diagnostics import alarms, say_what_would_show
 from ..engine.named import find_engine, run_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
@@ -100,9 +100,8 @@ def report(
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
         More lines about the data, such as names of files. The sentence that says what was done has those
-        named "drawn on" and "labelled by", a list named "cautions" is shown with the alarms, and "call" is
-        the command that makes this page again. What
-        `erbayes.impact` or `erbayes.with_errors` returns has a section under its name.
+        named "drawn on" and "labelled by", "cautions" are shown with the alarms, and "call" makes this page
+        again. What `erbayes.impact` or `erbayes.with_errors` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
         `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown,
@@ -153,7 +152,7 @@ def report(
         "others": sections.tabulate_estimates(results if len(results) > 1 else {}, *shown),
         "domains": isinstance(asked, ByDomain) and sections.tabulate_domains(asked, *shown[1:]),
         "stages": isinstance(asked, Stages) and sections.tabulate_stages(asked, level),
-        "impacts": [sections.tabulate_part(name, part, level) for name, part in impacts.items()],
+        "impacts": [{"name": name} | sections.tabulate_part(x, level, kinds) for name, x in impacts.items()],
         "influences": [sections.tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
@@ -194,8 +193,7 @@ def _run_engines(
 ) -> _Made:
     made, seed = _Made(), generator(1)
     if engines is None:
-        engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
-        engines |= {"bootstrap": Resampled(replicates=2000)}
+        engines = {name: find_engine(name) for name in ("closed form", "jackknife", "bootstrap")}
     for name, engine in engines.items():
         with _record_warnings(name, made.alarms):
             try:

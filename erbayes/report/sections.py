@@ -128,12 +128,14 @@ def tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
     return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
 
 
-def tabulate_part(name: str, part: Impact | WithErrors, level: float) -> dict[str, Any]:
+def tabulate_part(part: Impact | WithErrors, level: float, kinds: Sequence[Kind]) -> dict[str, Any]:
     """Return a user's own numbers, or estimates with errors of labels: sentences about them, and a table."""
-    shown = digits.shown(part.table(level=level).drop(columns=["reason", "df", "level"], errors="ignore"))
-    sentences = part.sentences(level) if isinstance(part, Impact) else [part.sentence(level)]
+    of = part.fit if isinstance(part, Impact) else part.both
+    kind = suitable(kinds, of)[0] if isinstance(of, Estimates) else None
+    shown = digits.shown(part.table(level, kind).drop(columns=["reason", "df", "level"], errors="ignore"))
+    sentences = part.sentences(level, kind) if isinstance(part, Impact) else [part.sentence(level, kind)]
     shown = shown.set_index("error") if "error" in shown else shown
-    return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
+    return {"sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 
 def tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind], explore: bool) -> dict[str, Any]:
