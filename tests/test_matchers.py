@@ -54,8 +54,8 @@ def test_columns_may_differ_by_file(files):
         assert run("estimate", *call, *DESIGN).stdout == wanted, call
     told = refused("estimate", "own.csv:customer,group", "truth.csv", *DESIGN)
     assert "own.csv has no column 'group'" in told
-    told = run("estimate", "none.csv:a,b", "truth.csv", *DESIGN).stderr
-    assert "Path 'none.csv:a,b' does not exist" in told
+    for path in ("none.csv:a,b", ":a,b"):
+        assert f"Path {path!r} does not exist" in refused("estimate", path, "truth.csv", *DESIGN)
     pd.read_csv("own.csv").to_csv("odd:a@1.csv", index=False)
     assert run("estimate", "odd:a@1.csv:customer,grp", "truth.csv", *DESIGN).stdout == wanted
 

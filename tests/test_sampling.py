@@ -442,6 +442,19 @@ def test_labelled_records_that_the_prediction_lacks():
 
 
 # Files
+@pytest.mark.parametrize("strata", [2, 3, 4])
+@pytest.mark.parametrize("n", [8, 9, 11])
+def test_draws_of_strata_are_as_near_to_proportional_as_two_of_each_allow(strata, n):
+    """By enumeration of all numbers of draws."""
+    of_record = np.repeat(range(strata), np.random.default_rng(n).integers(1, 9, strata) ** 2)
+    share, records = np.bincount(of_record) * n / len(of_record), range(len(of_record))
+    drawn = sa.draw(dict.fromkeys(records, "a"), sa.Strata(), n=n, seed=1, values=dict(enumerate(of_record)))
+    draws = np.bincount(of_record[drawn.table["record"]])
+    every = np.array([x for x in product(range(2, n + 1), repeat=strata) if sum(x) == n])
+    best = ((every - share) ** 2).sum(axis=1).min()
+    assert draws.min() >= 2 and ((draws - share) ** 2).sum() == pytest.approx(best)
+
+
 @pytest.mark.parametrize("plan", [*CHANCES, sa.Strata(), sa.PredictedClusters(sa.Records())], ids=repr)
 def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)

@@ -275,17 +275,14 @@ def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Serie
 
 def _allocate_draws(n: int, names: Any, records: FloatArray) -> IntArray:
     """Return the number of draws in each stratum, (H,), in proportion to its records, but two or more."""
-    share = records / records.sum() * n
-    # fewer than two draws of a stratum have no variance
-    draws = np.maximum(np.floor(share).astype(np.int64), 2)
-    if draws.size * 2 > n:
+    share, draws = records / records.sum() * n, np.full(len(records), 2)  # fewer have no variance
+    if draws.sum() > n:
         raise DataError(
             f"{n} draws do not give each of {len(names)} strata two draws, such as {head(names)}: "
             "draw more, or merge strata"
         )
-    while (left := n - draws.sum()) != 0:
-        gap = share - draws if left > 0 else np.where(draws > 2, draws - share, -np.inf)
-        draws[gap.argmax()] += np.sign(left)
+    for _ in range(n - draws.sum()):
+        draws[(share - draws).argmax()] += 1
     return draws
 
 

@@ -253,8 +253,7 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
         share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
         # the highest key whose permanent random number is below the share
         rows = in_order(source.up_to({m: ceil(s * 2.0**64) - 1 for m, s in share.items()}, seed))
-        counted = rows["size"].value_counts()
-        short = [m for m, k in needed.items() if counted.get(m, 0) < k]
+        short = [m for m, k in needed.items() if (rows["size"] == m).sum() < k]
         if not short:
             return rows
         # all clusters of the size were read, so that the source has changed

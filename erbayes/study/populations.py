@@ -373,7 +373,7 @@ class Population:
     def of(cls, prediction: Any, truth: Any) -> Population:
         """Make a population from two clusterings of real records. It has the records that both cover."""
         pred, true = Clustering.of(prediction, "prediction"), Clustering.of(truth, "truth")
-        common = pred.records.intersection(true.records, sort=False)
+        common = pred.records.intersection(true.records)
         require(
             len(common) > 0,
             f"the prediction ({len(pred.records)} records of type {pred.records.dtype}) and the truth "
