@@ -270,9 +270,9 @@ class Second:
         # has none as large
         seen = mine & np.isin(units.cluster, predicted)
         limit = float(max(size[reached].max(initial=0), units.m[seen].max(initial=0)))
-        # clusters most of whose records are in larger predicted clusters that no unit reaches may be parts
-        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
-        parts = 2 * np.bincount(self.whole.unit, self.whole.n * far, len(size)) > size
+        # clusters most of whose records are in larger predicted ones, which no unit reaches, may be parts
+        far = self.whole.n * (self.whole.m > limit)
+        parts = 2 * np.bincount(self.whole.unit, far, len(size)) > size
         return np.asarray(((size > limit) | parts) & ~reached)
 
 
