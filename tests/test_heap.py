@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 from checks import raises
 from repeats import each_draw
+from shell import done, refused, run
 from test_report import undrawn  # noqa: F401
-from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes._internal.errors import Grade
-from erbayes.cli import app
 from erbayes.design.records import draws_records
 from erbayes.engine.diagnostics import MIXED
 from erbayes.engine.fitted import fit_sample
@@ -249,13 +248,8 @@ def folder(tmp_path, monkeypatch):
     pd.DataFrame({"record": labels.index, "entity": labels}).to_csv("l.csv", index=False)
 
 
-def run(*args):
-    return CliRunner().invoke(app, list(map(str, args)))
-
-
 def test_draw_and_plan_tell_it_before_any_label(folder):
-    shown = run("draw", "p.csv", "-d", "uniform-records", "-n", 5, "--seed", 1, "-o", "out")
-    assert shown.exit_code == 0, shown.output
+    shown = done("draw", "p.csv", "-d", "uniform-records", "-n", 5, "--seed", 1, "-o", "out")
     assert "note: 120 of the predicted clusters have 50 records" in shown.stderr and "--looks" in shown.stderr
     (names,) = [line for line in shown.stderr.splitlines() if "drawn at random" in line]
     named = [int(x) for x in re.findall(r"\d+", names)]
@@ -266,8 +260,7 @@ def test_draw_and_plan_tell_it_before_any_label(folder):
     shown = run(*plan)
     assert "caution: uniform-clusters: 120 of the predicted" in shown.stderr, shown.output
     assert "uniform-records: 120" not in shown.stderr
-    shown = run(*plan, "--looks", "0/5")
-    assert shown.exit_code == 0 and "120 of the predicted" not in shown.stderr
+    assert "120 of the predicted" not in done(*plan, "--looks", "0/5").stderr
 
 
 def test_the_shell_takes_looks(folder, tmp_path):
@@ -280,16 +273,14 @@ def test_the_shell_takes_looks(folder, tmp_path):
     assert "120 of the predicted clusters" not in run("estimate", *args, "--looks", "0/5").stderr
     words = "--looks 5: write two whole numbers, such as 3/5"
     for looks, said in (("5", words), ("6/5", "6 of 5 looks found more")):
-        shown = run("estimate", *args, "--looks", looks)
-        assert shown.exit_code == 2 and said in shown.stderr
+        assert said in refused("estimate", *args, "--looks", looks)
     pd.DataFrame({"record": range(84), "cluster": np.arange(84) // 2}).to_csv("q.csv", index=False)
     pd.DataFrame({"record": range(20), "entity": np.arange(20) // 2}).to_csv("k.csv", index=False)
-    shown = run("estimate", "q.csv", "k.csv", "-d", "uniform-clusters", "--looks", "0/5")
-    assert shown.exit_code == 2 and "these have none (--looks)" in shown.stderr
-    shown = run("report", *args, "-o", "report.html")
-    assert shown.exit_code == 0, shown.output
+    said = refused("estimate", "q.csv", "k.csv", "-d", "uniform-clusters", "--looks", "0/5")
+    assert "these have none (--looks)" in said
+    done("report", *args, "-o", "report.html")
     assert "120 of the predicted clusters" in Path("report.html").read_text(encoding="utf-8")
-    shown = run("report", *args, "--looks", "0/5", "-o", "report.html", "--replace")
+    done("report", *args, "--looks", "0/5", "-o", "report.html", "--replace")
     assert "120 of the predicted clusters" not in Path("report.html").read_text(encoding="utf-8")
 
 

@@ -9,15 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from shell import done
 from test_folder import fill
 from test_report import undrawn  # noqa: F401
-from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade
 from erbayes.analysis import domains
-from erbayes.cli import app
 from erbayes.labels import Annotator, read_labels
 from erbayes.labels.folder import read_folder
 from erbayes.report import report
@@ -104,9 +103,7 @@ def write(name, folder):
 def ask_shell(name, folder, *more):
     names = ",".join(metric.name for metric in METRICS)
     call = ["estimate", *write(name, folder), "-m", names, "--format", "json", *more]
-    done = CliRunner().invoke(app, [str(argument) for argument in call])
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    said = json.loads(done(*call).stdout)
     return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
 
 
@@ -227,18 +224,14 @@ def test_a_number_of_entities_that_a_second_clustering_does_not_help_is_that_of_
     )
 
 
-def ask(*call):
-    done = CliRunner().invoke(app, [str(argument) for argument in call])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 @pytest.fixture(scope="module", params=["giants", "capped"])
 def unresolved(request, tmp_path_factory):
     """A folder of draws, one of which nobody can tell, with its labels, its design, and the numbers of these."""
     (true, pred), path = population(request.param), tmp_path_factory.mktemp("drawn")
     pred.rename_axis("record").rename("cluster").to_csv(path / "p.csv")
-    ask("draw", path / "p.csv", "--design", "uniform-records", "--n", 60, "--seed", 3, "--output", path / "f")
+    done(
+        "draw", path / "p.csv", "--design", "uniform-records", "--n", 60, "--seed", 3, "--output", path / "f"
+    )
 
     def leave_one(annotator, sheet):
         here = sheet["task"] == "2"
@@ -258,7 +251,7 @@ def unresolved(request, tmp_path_factory):
 
 def ask_folder(at, *more):
     call = ["estimate", at.path / "p.csv", at.path / "f", "-m", ",".join(m.name for m in METRICS), *more]
-    said = json.loads(ask(*call, "--format", "json"))
+    said = json.loads(done(*call, "--format", "json").stdout)
     return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
 
 

@@ -1,19 +1,17 @@
 """A metric that a sample cannot give is NaN with a reason, and the others stand."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from closed import closed
+from shell import done, listed
 from test_bootstrap import given
-from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
-from erbayes.cli import app
 from erbayes.engine import BCa, Resampled, bootstrap, side_by_side
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.report import report
@@ -223,15 +221,15 @@ def test_the_shell_prints_null_and_why(tmp_path):
         files.append(str(tmp_path / f"{name}.csv"))
         pd.Series(rows).rename_axis("record").rename("cluster").reset_index().to_csv(files[-1], index=False)
     call = ["estimate", *files, "--design", "uniform-clusters", "--metrics", "b3-precision,pairwise-recall"]
-    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)["estimates"]
+    rows = listed(*call)
     assert [row["reason"] for row in rows] == ["", EMPTY]
     assert [rows[1][c] for c in ("estimate", "se", "lower", "upper")] == [None] * 4
     assert isinstance(rows[0]["estimate"], float)
     call = ["plan", *call[1:], "--half-width", "0.1"]
-    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)["estimates"]
+    rows = listed(*call)
     assert [row["reason"] for row in rows] == ["", EMPTY] * 3
     assert [rows[1][c] for c in ("n", "n_low", "n_high", "cost")] == [None] * 4
-    assert isinstance(rows[0]["n"], int) and EMPTY in CliRunner().invoke(app, call).stdout
+    assert isinstance(rows[0]["n"], int) and EMPTY in done(*call).stdout
 
 
 # Variances below 0
