@@ -341,8 +341,8 @@ def test_answers_with_errors_of_labels_are_those_of_python(files):
     assert found["error"].tolist() == table["error"].tolist()
     np.testing.assert_allclose(found["upper"].astype(float), table["upper"], rtol=1e-9)
     assert {"random", "systematic", "both"} == set(rows("compare", "p.csv", "q.csv", "f", *rates)["error"])
-    checked = run("check", "p.csv", "f", "--min-precision", "0.5", "--once", *rates)
-    assert "verdicts allow for errors of labels: annotators strike out " in checked.stderr
+    checked = run("check", "p.csv", "f", "--min-precision", "0.5", "--once", "--level", "0.8", *rates)
+    assert "allow for errors of labels: annotators strike" in checked.stderr and "(80 %, " in checked.stdout
     done("report", "p.csv", "f", *wald, "-o", "errors.html")
     page = Path("errors.html").read_text(encoding="utf-8")
     assert "<h2>Errors of labels</h2>" in page and wanted.sentence(0.8, eb.intervals.WALD) in page

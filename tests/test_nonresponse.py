@@ -364,6 +364,9 @@ def test_one_draw_that_nobody_can_decide_leaves_a_verdict_open_only_where_it_can
     assert case.sd[0] == pytest.approx(np.sqrt(variance), rel=1e-3)
     # the worst of a count are like wrong ones if there are five of these
     assert found.table()["worst"].notna().tolist() == [True, wrong == 5]
+    twice = eb.design.Responding(eb.UniformRecords([0, *range(40)]), [True] * 41 + [False])
+    again = eb.estimate(eb.Sample(sample.units, twice), metrics=[m.splits])
+    assert again.table()["worst"].notna().all()  # a repeat is a draw
     answer = check(sample, {R: 0.5, m.b3_recall: 0.5}, ONCE)
     assert [v.value for v in answer.verdicts] == ["holds", "holds"]
     end = found.table()["worst"].iloc[0]

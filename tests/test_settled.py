@@ -130,7 +130,10 @@ def test_nothing_is_settled_without_whole_entities_or_all_records():
     columns = eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS
     own = eb.metrics.Metric("own", columns, lambda a, b: a * b / b**2, (), (0, 1), "")
     units = eb.measure(dict(enumerate(PREDICTION)), labels)
-    assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain([own, d.purity, d.entities])).all()
+    sample = eb.Sample(units, eb.UniformClusters())
+    assert np.isinf(sample.certain([own, d.purity, d.entities])).all()
+    table = eb.engine.Taylor()(sample, [d.inverse_purity, d.entities]).table(settled=True)
+    assert table[["least", "most"]].to_numpy().tolist() == [[0, 1], [0, np.inf]]
 
 
 def test_intervals_move_with_their_estimate_and_are_cut():

@@ -412,11 +412,12 @@ def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
     assert judge_bounds(after, minimum) is not Verdict.OPEN and judge_bounds(before, minimum) is Verdict.OPEN
 
 
-def test_further_draws_of_the_closed_form_are_about_right():
+@pytest.mark.parametrize("rule", [REPEATED, ONCE])
+def test_further_draws_of_the_closed_form_are_about_right(rule):
     sample, _ = of_links(3, 150, Mixed(0.5))
-    minimum = check(each_draw(repeated(sample, 450)), {R: 0.6}).interval[0, 0]
-    (more,) = check(each_draw(sample), {R: minimum}).further
-    assert more == pytest.approx(300, rel=0.1)
+    minimum = check(each_draw(repeated(sample, 450)), {R: 0.6}, rule).interval[0, 0]
+    (more,) = check(each_draw(sample), {R: minimum}, rule).further
+    assert more == pytest.approx(300, rel=0.05)
 
 
 def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():

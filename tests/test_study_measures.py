@@ -80,7 +80,7 @@ def test_paired_differences_are_of_runs_in_which_neither_failed():
 def test_shares_of_one_have_limits_and_errors():
     runs = simulated(30).assign(lower=0.0, upper=1.0)
     row = Study(runs, 0.9).table().iloc[0]
-    assert row.coverage == 1 and row.coverage_mcse > 0.02
+    assert row.coverage == 1 and row.coverage_mcse == pytest.approx(1.96 / (30 + 1.96**2) / 2)
     assert row.coverage_lower == pytest.approx(30 / (30 + 1.96**2)) and row.coverage_upper == pytest.approx(1)
     # one more gain and one more loss among 32 pairs
     assert Study(runs, 0.9).against("a").coverage_mcse.iloc[0] == pytest.approx(np.sqrt(2 / 32 / 32))
