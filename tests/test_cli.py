@@ -246,6 +246,7 @@ def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkey
     asked = f"{call} sampled.csv -d uniform-clusters --level .8 {own} {more} --format json"
     shown = json.loads(done(*asked.split()).stdout)
     table, said = pd.DataFrame(shown["estimates"]), " ".join(shown["sentences"])
+    assert json.dumps(shown["read"]).count("1,200 records in ") == call.count(".csv")
     if own:
         half = stats.t.ppf(0.9, table["df"]) * table["se"]
         np.testing.assert_allclose(table["lower"], table["estimate"] - half, rtol=1e-9)
@@ -634,10 +635,8 @@ def test_plan(folder):
     rest = PRED.drop(LABELS.index[:1])
     write("rest.csv", record=rest.index, cluster=rest)
     unknown = (args[0], "rest.csv", *args[2:6], "0.0001", "-m", "mean-cluster-size", "--missing", "together")
-    rows = listed(*unknown)
-    assert [row["n"] for row in rows] == [None] * 2
-    assert all("do not reach its half width" in row["reason"] for row in rows)
-    assert "half_width" in run(*args, *some).stdout
+    for row in listed(*unknown):
+        assert row["n"] is None and "do not reach its half width" in row["reason"]
 
 
 OLD = PRED[np.arange(len(PRED)) % 5 > 0]

@@ -44,18 +44,19 @@ def files(tmp_path, monkeypatch):
 def test_columns_may_differ_by_file(files):
     pd.DataFrame({"record": IDS, "cluster": PREDICTED}).to_csv("p.csv", index=False)
     write("l.csv", record=IDS, entity=WHO)
+    write("decoy.csv", record=np.roll(IDS, 1), customer=IDS, cluster=PREDICTED)
     wanted = run("estimate", "p.csv", "l.csv", *DESIGN).stdout
     for call in (
         ("own.csv:customer,grp", "truth.csv"),
         ("own.csv", "truth.csv", "--record", "customer", "--cluster", "grp"),
         ("own.csv:grp", "truth.csv:customer,person"),
-        ("p.csv", "truth.csv", "--record", "record"),
+        ("decoy.csv", "l.csv", "--record", "customer"),
     ):
-        assert run("estimate", *call, *DESIGN).stdout == wanted, call
-    told = refused("estimate", "own.csv:customer,group", "truth.csv", *DESIGN)
-    assert "own.csv has no column 'group'" in told
+        for door in ((), ("--memory-limit", "1GB")):
+            assert run("estimate", *call, *DESIGN, *door).stdout == wanted, (call, door)
     for path in ("none.csv:a,b", ":a,b"):
         assert f"Path {path!r} does not exist" in refused("estimate", path, "truth.csv", *DESIGN)
+    assert "has no column 'group'" in refused("estimate", "own.csv:customer,group", "truth.csv", *DESIGN)
     pd.read_csv("own.csv").to_csv("odd:a@1.csv", index=False)
     assert run("estimate", "odd:a@1.csv:customer,grp", "truth.csv", *DESIGN).stdout == wanted
 
