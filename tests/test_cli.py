@@ -259,6 +259,15 @@ def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkey
         assert (off.abs() <= half).all(axis=1).any(), (low, high)
 
 
+@pytest.mark.parametrize("name", ["a.png", "a.html"])
+def test_a_picture_has_the_level_that_is_asked_for(folder, name):
+    made = []
+    for level in (0.95, 0.95, 0.8):
+        done(*ESTIMATE, "uniform-clusters", "-m", "b3-recall", "--level", level, "--picture", name)
+        made.append(Path(name).read_bytes())
+    assert made[0] == made[1] != made[2]
+
+
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     write("single.csv", record=["r0", "r1"], entity=["x", "x"])
     shown = run(*"estimate p.csv single.csv -d uniform-clusters -m b3-recall --format json".split())
@@ -568,14 +577,11 @@ def process(*args, cwd):
     return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, **settings)
 
 
-def test_a_process_prints_and_exits_0(folder):
+def test_a_process_prints_and_tells_errors_without_a_traceback(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     head = "metric,method,estimate,se,df,lower,upper,level,kind"
     assert done.stdout.startswith(f"{head}\nb3-recall,closed-form,")
-
-
-def test_a_process_tells_errors_without_a_traceback(folder):
     (folder / "empty.csv").write_text("", encoding="utf-8")
     done = process("estimate", "none.csv", "l.parquet", "--design", "uniform-clusters", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")

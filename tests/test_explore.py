@@ -325,7 +325,6 @@ def predictions(files):  # noqa: F811
 @pytest.mark.parametrize("args", [
     ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *PICTURE),
     ("compare", "p.csv", "q.csv", "labels.csv", *PICTURE),
-    ("estimate", "p.csv", "labels.csv", *PICTURE),
     ("estimate", "q.csv", "labels.csv", *GROUPS, *PICTURE),
     ("estimate", "q.csv", "labels.csv", "--annotator-errors", "missed=.1", *PICTURE),
     ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
