@@ -251,6 +251,8 @@ MORE_SAMPLES = [
     (eb.design.KnownInclusion, lambda: of_poisson_records(2.5)),
     (eb.design.KnownInclusion, lambda: of_poisson_records(8)),
     (eb.design.KnownInclusion, of_certain_units),
+    (eb.design.KnownInclusion, of_independent_units),
+    (eb.design.Pooled, of_pooled_strata),
     (eb.UniformRecords, lambda: of_records(repeats=True)),
 ]
 """Every sample of the five entities by design, with further cases of some."""
