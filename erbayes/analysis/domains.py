@@ -110,9 +110,8 @@ class ByDomain(Pictured):
         pairs = list(combinations(range(len(self.domains)), 2))
         if not pairs:
             raise DataError(f"differences need two domains or more; {self.settings.variable!r} has one value")
-        return self._subtract_domains(
-            pairs, [f"{self.names[b]} - {self.names[a]}" for a, b in pairs], level, kind, simultaneous
-        )
+        names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
+        return self._subtract_domains(pairs, names, level, kind, simultaneous)
 
     def _subtract_domains(
         self,

@@ -141,9 +141,7 @@ class WithErrors(Pictured):
         return {name: getattr(self, field) for field, name in DRAWN.items()}
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
-        return f"If annotators {self.describe_rates()}", self.table().drop(
-            columns=["df", "level"], errors="ignore"
-        )
+        return f"If annotators {self.describe_rates()}", super()._choose_printed()[1]
 
     def describe_rates(self) -> str:
         """Return what annotators are taken to do, with the mean and the middle 95 % of each rate."""

@@ -183,9 +183,8 @@ class Labels(Nearest):
         shown = self.folder.tasks.drop_duplicates("record").sort_values("record", ignore_index=True)
         tables = {"entity": self.stars.answers, "cluster": self.folder.drawn.members}
         known = {name: shown["record"].map(table.set_index("record")[name]) for name, table in tables.items()}
-        return (
-            shown[["record"]].assign(**known).join(shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore"))
-        )
+        attributes = shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore")
+        return shown[["record"]].assign(**known).join(attributes)
 
     def agreement(self) -> pd.DataFrame:
         """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
@@ -210,9 +209,8 @@ class Labels(Nearest):
             who = {name for pair in self.pairs for name in pair}
             pairs, labels = self.pairs.values(), self.labels
             # each annotator is in as many pairs as there are others
-            counts = pd.DataFrame(
-                [pair.judge(labels, swapped=swapped) for pair in pairs for swapped in (False, True)]
-            ).sum() / (len(who) - 1)
+            judged = [pair.judge(labels, swapped=swapped) for pair in pairs for swapped in (False, True)]
+            counts = pd.DataFrame(judged).sum() / (len(who) - 1)
             source = f"{counts['tasks'] / len(who):.0f} settled tasks of {len(who)} annotators"
             return annotator_of(counts, source)
         shown, missed = self.annotators()[["controls", "controls missed"]].sum().astype(int)
@@ -310,9 +308,9 @@ class Labels(Nearest):
         return "\n".join([text, *(f"caution: {caution}" for caution in self.cautions())])
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines()) + "".join(
-            table.to_html(index=False, na_rep="") for table in (self.summary(), self.annotators())
-        )
+        lines = "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines())
+        tables = (self.summary(), self.annotators())
+        return lines + "".join(table.to_html(index=False, na_rep="") for table in tables)
 
 
 def _suspect(returned: Labels) -> list[str]:

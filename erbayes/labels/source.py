@@ -12,6 +12,7 @@ start are a systematic sample without replacement.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,9 +111,8 @@ def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
 def change(clusters: Any) -> DataError:
     """Return the error about predicted clusters whose sizes changed while a table was read several times."""
     return DataError(
-        "the prediction changed while it was read: "
-        f"{len(clusters)} clusters or sizes, such as {head(clusters)}, are not what they were"
-        ". Draw from a copy or a version of it"
+        f"the prediction changed while it was read: {len(clusters)} clusters or sizes, such as "
+        f"{head(clusters)}, are not what they were. Draw from a copy or a version of it"
     )
 
 
@@ -253,7 +253,8 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
         share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
         # the highest key whose permanent random number is below the share
         rows = in_order(source.up_to({m: ceil(s * 2.0**64) - 1 for m, s in share.items()}, seed))
-        short = [m for m, k in needed.items() if (rows["size"] == m).sum() < k]
+        counted = Counter(rows["size"])
+        short = [m for m, k in needed.items() if counted[m] < k]
         if not short:
             return rows
         # all clusters of the size were read, so that the source has changed
@@ -265,4 +266,5 @@ def first_in_order(source: Source, needed: Mapping[Any, int], seed: int) -> pd.D
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:
     """Return the interval of each point, (n,), by the ends of adjoining intervals from 0."""
     # intervals of length 0 have no point, and one above the last end, by rounding, is in the last interval
-    return np.minimum(np.searchsorted(ends, points, side="right"), int(np.searchsorted(ends, ends[-1])))
+    last = int(np.searchsorted(ends, ends[-1]))
+    return np.minimum(np.searchsorted(ends, points, side="right"), last)

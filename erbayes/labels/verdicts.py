@@ -399,9 +399,7 @@ def _pair_annotators(
         one, other = entities[first], entities[second]
         one, other = one[one["mention"].isin(other["mention"])], other[other["mention"].isin(one["mention"])]
         if len(one):
-            prediction = {
-                record: cluster.get(record, f"alone {record}")
-                for record in pd.concat([one, other, members])["record"].drop_duplicates()
-            }
+            records = pd.concat([one, other, members])["record"].drop_duplicates()
+            prediction = {record: cluster.get(record, f"alone {record}") for record in records}
             pairs[first, second] = AnnotatorPair.of(one, other, prediction)
     return pairs

@@ -63,9 +63,8 @@ def count_rows(prediction: Prediction, any_id: bool) -> int:
     rounded = [f"({key} LIKE '%E+%' OR {key} LIKE '%e+%')" for key in texts]  # such as 1.00001E+11
     faults = [" OR ".join(headed or ["1 = 0"]), "1 = 0" if any_id else write_blank(prediction), *rounded]
     counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
-    ((total, records, clusters, headings, blanks, *suspects),) = database.rows(
-        f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
-    )
+    select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {counts} FROM {prediction.table}"
+    ((total, records, clusters, headings, blanks, *suspects),) = database.rows(select)
     if headings:
         names = " or ".join(map(repr, columns.values()))
         raise DataError(
@@ -163,9 +162,8 @@ def count_sizes(
         # most ids have no capital, which a look tells without counting
         if read(f"SELECT MAX(CASE WHEN c <> LOWER(c) THEN 1 ELSE 0 END) FROM {table}")[0][0]:
             folded = f"SELECT COUNT(DISTINCT LOWER(c)) FROM {table} WHERE"
-            cased = sum(counts.values()) - sum(
-                int(read(f"{folded} {part}")[0][0]) for part in prediction.database.parts("LOWER(c)", rows)
-            )
+            parts = prediction.database.parts("LOWER(c)", rows)
+            cased = sum(counts.values()) - sum(int(read(f"{folded} {part}")[0][0]) for part in parts)
     # copied, so that sums add in the order in which they do in memory
     size, count = np.array(sorted(counts.items()), dtype=float).T.copy()
     return KnownTotals(size, count, cased=cased)
@@ -250,10 +248,8 @@ class InDatabase:
 
     def counts(self, seed: int) -> pd.DataFrame:
         select = f"SELECT SUBSTR(k, 1, 4) AS b, m, v FROM ({self._write_keyed('1 = 1', seed)}) AS a"
-        table = self.prediction.database.fetched(
-            f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v",
-            ["bucket", "size", "value", "records"],
-        )
+        sql = f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v"
+        table = self.prediction.database.fetched(sql, ["bucket", "size", "value", "records"])
         digits = table["bucket"].astype("category")
         numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
         table = table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
@@ -280,9 +276,8 @@ class InDatabase:
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
     def of_clusters(self) -> InDatabase:
-        return replace(
-            self, rows=f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p", by_cluster=True, valued=False
-        )
+        rows = f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p"
+        return replace(self, rows=rows, by_cluster=True, valued=False)
 
     def _write_keyed(self, condition: str, seed: int) -> str:
         """SQL of the columns r, c, m, k, v of the rows whose key k meets a condition."""

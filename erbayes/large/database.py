@@ -263,9 +263,8 @@ class RunSQLTable(Database):
 
     def refuse_blind(self, column: str) -> None:
         """Refuse a column whose collation takes different strings for equal. No row is read."""
-        strings = " UNION ALL ".join(
-            f"SELECT {text}, {i}" for i, text in enumerate(map(self.dialect.literal, ALIKE))
-        )
+        literals = enumerate(map(self.dialect.literal, ALIKE))
+        strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
         all_texts = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
         for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({all_texts}) AS s GROUP BY x"):
             if first != last:

@@ -115,9 +115,8 @@ class ScannedFacts(ColumnFacts):
         return None if found is None else np.repeat(found, [rows for _, rows in counted])
 
     def is_unique(self, column: Any) -> bool:
-        return self._all_agree(
-            super().is_unique(column), f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})", eq
-        )
+        facts = f"COUNT(*), COUNT(DISTINCT {self.database.id(column)})"
+        return self._all_agree(super().is_unique(column), facts, eq)
 
     def is_constant(self, column: Any) -> bool:
         x = self.database.value(column)
@@ -282,10 +281,8 @@ class Prediction:
 
     def rows_in(self, select: str, column: str, ids: Iterable[Any], rest: str = "") -> list[tuple[Any, ...]]:
         """Rows of `select` of p whose id in a column is listed, with plain integers as integers."""
-        return [
-            (plain_id(row[0]), *row[1:])
-            for row in self.database.rows_in(f"SELECT {select} FROM {self.table}", column, ids, rest)
-        ]
+        rows = self.database.rows_in(f"SELECT {select} FROM {self.table}", column, ids, rest)
+        return [(plain_id(row[0]), *row[1:]) for row in rows]
 
     def examples(self, column: str, condition: str) -> str:
         """Return ids in rows that meet a condition, to show in a message."""
@@ -347,9 +344,8 @@ class FrameIds:
             f"LEFT JOIN (SELECT DISTINCT r FROM ({self.ids}) AS d) AS f ON p.r = f.r"
         )
         clusters = f"SELECT c, COUNT(*) AS m, COUNT(i) AS f FROM ({flagged}) AS a GROUP BY c"
-        ((inside, total, links_inside, links),) = prediction.database.rows(
-            f"SELECT SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1)) FROM ({clusters}) AS s"
-        )
+        sums = f"SELECT SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1)) FROM ({clusters}) AS s"
+        ((inside, total, links_inside, links),) = prediction.database.rows(sums)
         if not inside:
             raise DataError(f"no record of {repr(name) if name else 'the prediction'} is in the frame")
         return FrameFacts.counted(inside, total, links_inside, links, self.count)

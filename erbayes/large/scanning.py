@@ -362,9 +362,8 @@ class GroupColumn:
         """Return the position of the group of each labelled record that has one."""
         groups = in_prediction
         if self.second is not None:  # which has records that the prediction is missing
-            groups = dict(
-                self.database.rows_in(f"SELECT r, g FROM ({self.second}) AS p", "r", labels.records.tolist())
-            )
+            select = f"SELECT r, g FROM ({self.second}) AS p"
+            groups = dict(self.database.rows_in(select, "r", labels.records.tolist()))
         return {r: self.codes[g] for r, g in groups.items() if g is not None}
 
 

@@ -146,9 +146,8 @@ def _count(
     assert ids is not None
     select, labelled = f"SELECT p.c, p.d, p.n, s.m, t.m, l.n FROM {cells} JOIN", list[tuple[Any, ...]]()
     for listed in database.listed(ids.index.tolist()):
-        labelled += database.rows(
-            f"{select} ({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l ON p.c = l.c AND p.d = l.d"
-        )
+        known = f"({both} WHERE a.r IN ({listed}) GROUP BY a.c, b.c) AS l"
+        labelled += database.rows(f"{select} {known} ON p.c = l.c AND p.d = l.d")
     database.drop(kept)
     # cells come again with each list of ids
     table = pd.DataFrame(labelled, columns=[*"cdnmk", "known"])
@@ -338,9 +337,8 @@ def _refuse_values(
         most, sign = (LARGEST, "<=") if FLOATING.match(holder.kind(feature.column) or "") else (EXACT, "<")
         usable = "1 = 1" if feature.aggregate == "distinct" else f"ABS(x{i}) {sign} {most}"
         counts += [f"COUNT(x{i})", f"COUNT(CASE WHEN {usable} THEN NULL ELSE x{i} END)"]
-    ((total, there, *numbers),) = prediction.database.rows(
-        f"SELECT {', '.join(counts)} FROM {prediction.table}"
-    )
+    select = f"SELECT {', '.join(counts)} FROM {prediction.table}"
+    ((total, there, *numbers),) = prediction.database.rows(select)
     if total != units.rows:
         raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
     if there < total:
