@@ -34,7 +34,7 @@ def test_a_function_is_called_as_none_of_another_room():
 
 
 def test_no_helper_of_the_tests_is_left_alone():
-    """What enumerates samples guards nothing once no list names it."""
+    """An enumeration of samples guards nothing if no test runs it."""
     texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")]
     words = Counter(word for text in texts for word in re.findall(r"\w+", text))
     defined = [name for text in texts for name in re.findall(r"(?<=\n\n)(?:def|class) (\w+)", text)]

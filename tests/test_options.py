@@ -70,7 +70,7 @@ def test_shared_options_have_one_order_and_one_meaning():
 
 
 def test_some_line_reads_each_shared_option():
-    """Whether it matters in each command is slow to tell: test_an_option_changes_something."""
+    """An option that no line reads is idle; `test_an_option_changes_something`, which is slow, finds the others."""
     nodes = [node for tree in parse_package(Path(inputs.__file__).parent).values() for node in ast.walk(tree)]
     loads = [node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)]
     read = {getattr(node, "attr", getattr(node, "id", "")) for node in loads}

@@ -109,7 +109,7 @@ class TestDrawing:
         pd.testing.assert_frame_equal(drawn, again)
 
     def test_more_pairs_than_a_list_could_have(self):
-        """A chain of giants."""
+        """Two chains of 100,000 records, which one edge of a lower score joins."""
         N = 200_000
         edges = pd.DataFrame({"l": np.arange(N - 1), "r": np.arange(1, N), "score": 2.0})
         edges.loc[N // 2, "score"] = 1.0
