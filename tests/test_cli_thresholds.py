@@ -49,7 +49,7 @@ def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(fi
     (best,) = curve.best("pairwise-f1", 0.8).threshold
     said = f"A threshold of {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are"
     assert said in result.stderr
-    assert str(curve.certified("pairwise-precision", 0.5)) in result.stderr
+    assert str(curve.certified("pairwise-precision", 0.5, 0.8)) in result.stderr
     assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
 
 

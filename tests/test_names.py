@@ -40,3 +40,73 @@ def test_no_helper_of_the_tests_is_left_alone():
     defined = [name for text in texts for name in re.findall(r"(?<=\n\n)(?:def|class) (\w+)", text)]
     alone = [name for name in defined if words[name] == 1 and not re.match("test|Test|pytest_", name)]
     assert not alone, "helpers that nobody calls: list them where they belong, or let them go"
+
+
+PASSED_ON = {
+    *(
+        "level",
+        "kind",
+        "kinds",
+        "simultaneous",
+        "rng",
+        "missing",
+        "frame",
+        "blocks",
+        "any_id",
+        "pairs",
+        "near",
+    ),
+    *("attributes", "candidates", "links", "overlap", "rule", "limit"),
+}
+"""Options that mean the same wherever they stand."""
+OF_SHELL = {"inputs": "level", "scored": "level", "asked": "kind"}
+"""What classes of options say, by the names of their parameters."""
+KEPT = {
+    ("estimate_jointly", "measure", "frame"), ("impact", "measure", "frame"),  # which is taken before
+    ("check_command", "table", "level"), ("check_command", "sentences", "level"),  # which the rule has
+    ("draw_coverage", "table", "level"),  # of the study, whose intervals are drawn
+    ("given", "read_ids", "near"),  # those of all records, which are read first
+    ("paired", "paired", "rng"),  # of the closed form, which draws nothing
+    ("_correct", "compare", "missing"),  # a function of its own
+    ("_find_bounds", "uncut_interval", "kind"), ("_name_kind", "name_kind", "kind"),  # whose own kind it is
+}  # fmt: skip
+"""The function, what it calls, and an option of its own that it does not pass on, on purpose."""
+
+
+def list_optional(of):
+    """Arguments that a call may leave out, each with its place among those without a name."""
+    places = {one.arg: i for i, one in enumerate(one for one in of.args if one.arg not in ("self", "cls"))}
+    left = [one for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True) if default]
+    return {one.arg: places.get(one.arg, 99) for one in [*of.args[len(of.args) - len(of.defaults) :], *left]}
+
+
+def list_known(function):
+    """Options that a function has been given, or that its own lines set."""
+    targets = [target for line in function.body if isinstance(line, ast.Assign) for target in line.targets]
+    ends = [one for target in targets for one in getattr(target, "elts", [target])]
+    known = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    known |= {getattr(one, "id", "") for one in ends}
+    return PASSED_ON & (known | {said for name, said in OF_SHELL.items() if name in known})
+
+
+def test_an_option_is_passed_on_to_what_takes_it():
+    """Whoever forgets one prints 95 % intervals under another level, or a number that no seed gives again."""
+    trees = parse_package().values()
+    holders = [holder for tree in trees for holder in (tree, *tree.body) if hasattr(holder, "body")]
+    functions = [node for holder in holders for node in holder.body if isinstance(node, ast.FunctionDef)]
+    takes, forgotten, passed = defaultdict(list), set(), 0
+    for function in functions:
+        takes[function.name].append(list_optional(function.args))
+    for function in functions:
+        known = list_known(function)
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if known else ():
+            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            given = {one.arg for one in call.keywords}
+            for option in known if None not in given else ():
+                places = [of[option] for of in takes.get(name, ()) if option in of]
+                if 3 * len(places) > len(takes.get(name, ())):  # else most of this name do not take it
+                    there = option in given or min(places) < len(call.args)
+                    passed += there
+                    forgotten |= set() if there else {(function.name, name, option)}
+    assert {one for one in forgotten if one[1] != "random"} == KEPT  # which a generator has
+    assert passed > 150

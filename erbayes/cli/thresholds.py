@@ -206,7 +206,7 @@ def _name_thresholds(
     curve: curves.Curve, least: Mapping[Any, float], level: float
 ) -> tuple[list[str], list[float]]:
     """Return sentences about the best threshold and those that are certified, and these thresholds."""
-    certified = [curve.certified(metric, value) for metric, value in least.items()]
+    certified = [curve.certified(metric, value, level) for metric, value in least.items()]
     sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in curve.metrics]:
         best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
