@@ -63,10 +63,13 @@ OF_SHELL = {"inputs": "level", "scored": "level", "asked": "kind"}
 """What classes of options say, by the names of their parameters."""
 KEPT = {
     ("estimate_jointly", "measure", "frame"), ("impact", "measure", "frame"),  # which is taken before
+    ("impact", "scan", "frame"),  # which is refused before
     ("check_command", "table", "level"), ("check_command", "sentences", "level"),  # which the rule has
     ("draw_coverage", "table", "level"),  # of the study, whose intervals are drawn
     ("given", "read_ids", "near"),  # those of all records, which are read first
+    ("intervals_table", "table", "simultaneous"),  # which has rows that are refused among others
     ("paired", "paired", "rng"),  # of the closed form, which draws nothing
+    ("stages", "thresholds", "rng"), ("thresholds", "thresholds", "rng"),  # those of edges
     ("_correct", "compare", "missing"),  # a function of its own
     ("_find_bounds", "uncut_interval", "kind"), ("_name_kind", "name_kind", "kind"),  # whose own kind it is
 }  # fmt: skip
@@ -78,6 +81,10 @@ def list_optional(of):
     places = {one.arg: i for i, one in enumerate(one for one in of.args if one.arg not in ("self", "cls"))}
     left = [one for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True) if default]
     return {one.arg: places.get(one.arg, 99) for one in [*of.args[len(of.args) - len(of.defaults) :], *left]}
+
+
+def is_method(function):
+    return function.args.args and function.args.args[0].arg in ("self", "cls")
 
 
 def list_known(function):
@@ -95,18 +102,20 @@ def test_an_option_is_passed_on_to_what_takes_it():
     holders = [holder for tree in trees for holder in (tree, *tree.body) if hasattr(holder, "body")]
     functions = [node for holder in holders for node in holder.body if isinstance(node, ast.FunctionDef)]
     takes, forgotten, passed = defaultdict(list), set(), 0
-    for function in functions:
-        takes[function.name].append(list_optional(function.args))
+    for function in functions:  # methods by their names alone, as nothing says whose they are
+        names = [f".{function.name}"] if is_method(function) else [function.name, f".{function.name}"]
+        for name in names:
+            takes[name].append(list_optional(function.args))
     for function in functions:
         known = list_known(function)
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if known else ():
-            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            name = getattr(call.func, "id", f".{getattr(call.func, 'attr', '')}")
             given = {one.arg for one in call.keywords}
             for option in known if None not in given else ():
                 places = [of[option] for of in takes.get(name, ()) if option in of]
-                if 3 * len(places) > len(takes.get(name, ())):  # else most of this name do not take it
+                if 8 * len(places) > len(takes.get(name, ())):  # else most of this name do not take it
                     there = option in given or min(places) < len(call.args)
                     passed += there
-                    forgotten |= set() if there else {(function.name, name, option)}
+                    forgotten |= set() if there else {(function.name, name.strip("."), option)}
     assert {one for one in forgotten if one[1] != "random"} == KEPT  # which a generator has
     assert passed > 150
