@@ -495,7 +495,7 @@ class TestFeatures:
         ({}, "attributes=table"),
         ({"attributes": TABLE.drop(columns="year")}, "has no column 'year'"),
         ({"attributes": TABLE.iloc[:-2]}, "2 of .* records of the prediction have no attributes"),
-        ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
+        ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows .* repeat a record.*: keep one row of each, as by"),
         ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
         ({"attributes": TABLE.assign(year="then")}, "cannot be used, such as 'then'"),
         ({"attributes": TABLE.assign(year=SOME_TEXT)}, "1 of .* cannot be used, such as 'then'"),

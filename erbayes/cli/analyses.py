@@ -36,10 +36,7 @@ SEED = 1
 
 
 @panel("Metrics")
-class MetricOptions:
-    metrics: str | None = option(
-        "Names with commas, such as precision,recall, or all: see erbayes metrics.", "-m"
-    )
+class IntervalOption:
     interval: KindName = option(
         "Kind of interval. symmetric: the estimate ± t standard errors. anytime: valid if labels are looked "
         "at again and again.",
@@ -56,6 +53,13 @@ class MetricOptions:
             "anytime": eb.intervals.Anytime(),
         }
         return kinds[self.interval]
+
+
+@panel("Metrics")
+class MetricOptions(IntervalOption):
+    metrics: str | None = option(
+        "Names with commas, such as precision,recall, or all: see erbayes metrics.", "-m"
+    )
 
     def chosen_metrics(self) -> Metrics:
         if self.metrics is None:

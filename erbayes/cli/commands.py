@@ -136,7 +136,7 @@ def estimate_command(
         found = errors.run_one(inputs, sample, lambda one, _: answer(one, metrics=metrics))
         table, said = found.table(inputs.level, asked.kind), found.sentence(inputs.level, asked.kind)
         result = Result(table, result.method, result.alarms, said, found.both)
-    picture.save(result.drawn, inputs.level)
+    picture.save(result.drawn, inputs.level, by_engine.choose_kind(asked))
     alarms = [*inputs.cautions, *map(say, result.alarms)]
     _show_estimates(printing, result, alarms, count_read(sample, text=read))
 
@@ -205,7 +205,7 @@ def compare_command(
         found = errors.run_any(inputs, answer, labels, design, inputs.sort_shown(predictions))
         table, said = found.table(inputs.level, asked.kind), found.sentence(inputs.level, asked.kind)
         drawn = found.both
-    picture.save(drawn, inputs.level)
+    picture.save(drawn, inputs.level, kind)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     _show_estimates(printing, Result(table, by_engine.name, alarms, said), alarms, about)
@@ -409,13 +409,9 @@ def _show_people() -> None:
     table = eb.estimate(sample).table()[["estimate", "se", "lower", "upper"]]
     table = table.assign(truth=[population.value(metric) for metric in metrics])
     covered = table["truth"].between(table["lower"], table["upper"]).sum()
-    plans, draws, engines = (
-        {"records": eb.labels.Records()},
-        [len(example.drawn)],
-        {"closed form": "closed form"},
-    )
+    drawing, engines, draws = {"records": eb.labels.Records()}, {"closed form": "closed form"}, [len(sample)]
     runs = eb.study.study(
-        {"people": population}, plans, draws, engines, metrics[:1], repetitions=repetitions, seed=SEED
+        {"people": population}, drawing, draws, engines, metrics[:1], repetitions=repetitions, seed=SEED
     )
     covering = round(repetitions * runs.table()["coverage"].iloc[0])
     print(

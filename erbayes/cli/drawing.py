@@ -362,8 +362,8 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
     ]
     draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
     sentences = [
-        f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
-        *(f"{who}: {number:,} tasks in {names}" for who, number, names in hands),
+        f"wrote {folder.path}: {draws:,} draws, {tasks:,} task{'s' * (tasks > 1)}, {records:,} records shown",
+        *(f"{who}: {number:,} task{'s' * (number > 1)} in {names}" for who, number, names in hands),
     ]
     table = pd.DataFrame(hands, columns=["annotator", "tasks", "files"])
     table = table.assign(folder=str(folder.path), draws=draws, records=records)

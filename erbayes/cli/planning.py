@@ -11,7 +11,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .analyses import OWN, AnnotatorErrors, MetricOptions, Minima, Numbers
+from .analyses import OWN, AnnotatorErrors, IntervalOption, MetricOptions, Minima, Numbers
 from .inputs import One
 from .lazily import pd, plans, stopping, unseen
 from .options import command, file_option, flag, message, option, say, saying_alarms
@@ -157,6 +157,7 @@ def impact_command(
     ),
     by: str | None = option("Column of --attributes: results are by its values.", panel=OWN),
     errors: AnnotatorErrors,
+    asked: IntervalOption,
     printing: Printing,
 ) -> None:
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
@@ -186,12 +187,10 @@ def impact_command(
     sample, read = inputs.sample()
     alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
     estimated = numbers.estimate(inputs, sample, attributes, by, errors)
-    table: pd.DataFrame = estimated.table(level=inputs.level)
-    plain = estimated.random if errors.annotator_errors is not None else estimated
-    alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
-    sentences = plain.sentences(inputs.level)
+    at = (inputs.level, asked.kind)
     if errors.annotator_errors is None:
-        table = table.reset_index()
+        plain, table, sentences = estimated, estimated.table(*at).reset_index(), estimated.sentences(*at)
     else:
-        sentences = [estimated.sentence(inputs.level)]
+        plain, table, sentences = estimated.random, estimated.table(*at), [estimated.sentence(*at)]
+    alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
     printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=count_read(sample, text=read)))

@@ -170,7 +170,7 @@ def show_labels(labels: eb.labels.Labels) -> None:
     if len(labels.unresolved):
         states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
         counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
-        typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
+        typer.echo(f"tasks without a complete answer: {counts}\n")
     show_cautions(labels)
     if len(labels.pairs):
         typer.echo(render_plain(labels.agreement()))
@@ -268,14 +268,16 @@ class Picture:
         "Picture to write; .html shows values under the pointer (extra explore).", ends=[*PICTURES, "html"]
     )
 
-    def save(self, result: Any, level: float) -> None:
+    def save(self, result: Any, level: float, kind: eb.intervals.Kind | None = None) -> None:
         """Write the picture, if the option names a file, in HTML the one to explore."""
-        path = self.picture
+        path, asked = self.picture, dict[str, Any]({} if kind is None else {"kind": kind})
         if path is not None and path.suffix.lower() == ".html":
             # a fixed id, so that the same result makes the same file
-            page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
+            page = result.explore(level=level, **asked).to_html({"displayModeBar": False}, div_id="picture")
             files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
         elif path is not None:
-            figure = result.plot(level=level).get_figure(root=True)
+            if result.picture in ("forest", "comparison"):  # of several results, each with a kind that suits
+                asked = {"kinds": [*asked.values()]}
+            figure = result.plot(level=level, **asked).get_figure(root=True)
             with files.replacing(path) as new:
                 figure.savefig(new)

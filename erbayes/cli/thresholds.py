@@ -199,7 +199,7 @@ def thresholds_command(
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
-    picture.save(curve, scored.level)
+    picture.save(curve, scored.level, kind)
 
 
 def _name_thresholds(

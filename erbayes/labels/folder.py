@@ -159,7 +159,8 @@ def write_files(
         for sheet in sheets:
             write_sheet(mine.assign(note=""), new / sheet)
         either = " or ".join([f"label-{annotator}.html", *sheets])
-        lines.append(f"  to annotator {annotator}: {either} ({len(numbers):,} tasks)")
+        number = f"{len(numbers):,} task{'s' * (len(numbers) > 1)}"
+        lines.append(f"  to annotator {annotator}: {either} ({number})")
     text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
     told = {"day": about["date"], "sheets": "\n".join(lines), "kept": f"{TASKS}, {DRAWS}, {FACTS}"}
     (new / README).write_text(text.format_map(told), encoding="utf-8")

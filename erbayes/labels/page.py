@@ -272,8 +272,9 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
         then = f", and others are {SHOWN!r}: a page is blind if all but the drawn records are"
         refuse_cases(roles[open_roles], "rows of the tasks tell a role", then)
     per_task = (roles == DRAWN).groupby(frame["task"]).sum()
-    refuse_cases(per_task.index[per_task != 1], "tasks do not have one drawn record each")
-    refuse_cases(frame["record"][frame.duplicated(["task", "record"])], "rows repeat a record of their task")
+    wrong, again = per_task[per_task != 1], frame[frame.duplicated(["task", "record"])]
+    refuse_cases(wrong.index, "tasks do not have one drawn record each", f", which have {head(wrong)}")
+    refuse_cases(again["record"], "rows repeat a record of their task", f", in tasks {head(again['task'])}")
     return frame
 
 

@@ -155,10 +155,8 @@ def _draw_rows(rows: Sequence[pd.DataFrame], title: str, zero: bool = False) -> 
         marker = {"symbol": symbols, "size": 8, "color": INK, "line_width": 1.5, "line_color": INK}
         points = at | {"mode": "markers", "marker": marker, "hoverinfo": "text"}
         _add(figure, shown["estimate"], shown.index, shown["text"].tolist(), **points)
-        names = [
-            f"<b>{_shorten(label)}</b>" if head else _shorten(label)
-            for label, head in panel[["label", "head"]].itertuples(index=False)
-        ]
+        short = [_shorten(label) for label in panel["label"]]
+        names = [f"<b>{name}</b>" if head else name for name, head in zip(short, panel["head"], strict=True)]
         # the first at the top
         ticks = {"tickvals": [*range(len(names))], "ticktext": names, "range": [len(names) - 0.5, -0.5]}
         figure.update_yaxes(ticks | {"ticks": "", "showgrid": False}, **at)

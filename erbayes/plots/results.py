@@ -189,7 +189,6 @@ def draw_by_domain(
     label = shown["domain"]
     if "difference" in shown and shown["difference"].nunique() > 1:
         label = label + ", " + shown["difference"]
-    names = [name for name in names if (shown["metric"] == name).any()]
     return _draw_rows(arrange_rows(shown.assign(label=label), names), ax)
 
 
@@ -218,7 +217,7 @@ def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame
     Shares have one panel, and every other metric its own. In a panel, numbered from 0 downwards, a row whose
     column `head` is true has the name of the metric whose rows follow it.
     """
-    groups = {name: table[table["metric"] == name] for name in names}
+    groups = {name: rows for name in names if len(rows := table[table["metric"] == name])}
     shares = []
     for name, rows in groups.items():
         # the rows of a metric of a user's own decide
@@ -226,7 +225,7 @@ def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame
         ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
         if _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends))):
             shares.append(name)
-    parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
+    parts = [shares] * bool(shares) + [[name] for name in groups if name not in shares]
     blocks = {
         name: [pd.DataFrame({"label": [name], "head": True}), rows.assign(head=False)]
         for name, rows in groups.items()
@@ -259,9 +258,7 @@ def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
 def _bounded(support: Support, lower: float, upper: float) -> bool:
     """Return whether a metric goes on the axis of shares, by its support or, for a difference, its bounds."""
     # a difference has no bounds, so that its interval decides
-    if np.isneginf(support[0]):
-        return bool(lower >= -1 and upper <= 1)
-    return bool(np.isfinite(support).all())
+    return bool(lower >= -1 and upper <= 1 if np.isneginf(support[0]) else np.isfinite(support).all())
 
 
 def draw_errors(result: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
@@ -314,7 +311,12 @@ SHOWN = 3
 
 
 def draw_curve(
-    result: Curve, metrics: MetricLike | None = None, *, level: float = 0.95, ax: Axes | None = None
+    result: Curve,
+    metrics: MetricLike | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw metrics over thresholds, each with a simultaneous confidence band.
 
@@ -325,10 +327,10 @@ def draw_curve(
     drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
     ax = axes.axes_of(ax)
     for i, metric in enumerate(drawn):
-        table = result.table(metric, level)
-        grey, marker = f"{np.linspace(0, 0.65, len(drawn))[i]:.2f}", axes.MARKERS[i % len(axes.MARKERS)]
-        ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
-        ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=metric.name)
+        table = result.table(metric, level, kind)
+        style = axes.style_of(i, len(drawn), metric.name) | {"linestyle": "-", "markersize": 3}
+        ax.fill_between(x, table["lower"], table["upper"], color=style["color"], alpha=0.2, linewidth=0)
+        ax.plot(x, table["estimate"], **style)
     ax.set_ylabel(f"estimate and {100 * level:g} % band")
     axes.draw_legend(ax, len(drawn))
     if ticks:
