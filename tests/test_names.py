@@ -68,6 +68,7 @@ KEPT = {
     ("draw_coverage", "table", "level"),  # of the study, whose intervals are drawn
     ("given", "read_ids", "near"),  # those of all records, which are read first
     ("intervals_table", "table", "simultaneous"),  # which has rows that are refused among others
+    ("pairs_command", "save", "kind"),  # of shares of pairs, which have one
     ("paired", "paired", "rng"),  # of the closed form, which draws nothing
     ("stages", "thresholds", "rng"), ("thresholds", "thresholds", "rng"),  # those of edges
     ("_correct", "compare", "missing"),  # a function of its own
@@ -111,6 +112,7 @@ def test_an_option_is_passed_on_to_what_takes_it():
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if known else ():
             name = getattr(call.func, "id", f".{getattr(call.func, 'attr', '')}")
             given = {one.arg for one in call.keywords}
+            given |= {None for one in call.args if isinstance(one, ast.Starred)}
             for option in known if None not in given else ():
                 places = [of[option] for of in takes.get(name, ()) if option in of]
                 if 8 * len(places) > len(takes.get(name, ())):  # else most of this name do not take it
