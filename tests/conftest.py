@@ -1,5 +1,6 @@
 """Marks of tests: files that are slow are not even read where a run leaves slow tests out."""
 
+import gc
 import re
 import sys
 from functools import cache
@@ -14,7 +15,7 @@ LOADED = pytest.StashKey[bool]()
 """Whether a run without slow tests has loaded PyMC."""
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room load PyMC."""
-PLAIN = "blind cli cli_folder cli_thresholds domains_shown heap matchers one_answer phases remembered stages stopping top_up undefined walk".split()
+PLAIN = "additions asking assisted blind cli cli_folder cli_thresholds domains_shown heap matchers one_answer phases remembered stages stopping top_up undefined walk".split()
 """Tests that need neither XLSX sheets nor pictures of reports."""
 OUTER_RINGS = {
     "research": r"\b(bayes|auxiliary|sensitivity|assisted|two_phase|with_errors)\b|\bstudy( import |\.)(?!populations)",
@@ -50,6 +51,12 @@ def plain_files(request):
                 lambda *_: {"description": "", "data": "", "explored": ""},
             )
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Let searches for garbage leave out what is imported, and be rare: they take a twentieth of a run."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20)
 
 
 def is_slow(path: Path) -> bool:

@@ -117,6 +117,7 @@ def test_controls_are_strangers_that_only_the_key_tells(tmp_path, plan, blind):
     assert "control" not in data
 
 
+@pytest.mark.slow
 def test_controls_stand_anywhere_in_the_cluster_and_are_of_any_cluster():
     """Over many seeds: the place is uniform, and so is the cluster that supplies the stranger, not the record."""
     records = [f"{c}{i}" for c, n in (("a", 4), ("b", 9), ("c", 1)) for i in range(n)]

@@ -231,6 +231,7 @@ def test_interleaved_tables_take_turns():
     pd.testing.assert_frame_equal(interleaved(one), one)
 
 
+@pytest.mark.slow
 def test_a_missing_match_is_found():
     """RLdata10000 under a poor matcher: nearly every match that it missed is among ten candidates."""
     pytest.importorskip("rapidfuzz")

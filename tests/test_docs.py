@@ -122,6 +122,7 @@ def test_links_lead_somewhere(page):
     assert not [t for t in targets if not (page.parent / t).exists()]
 
 
+@pytest.mark.slow
 def test_no_docstring_of_an_attribute_is_taken_for_its_type():
     """Sphinx reads "Nothing: the unit ..." as an attribute of the type Nothing."""
     found = []

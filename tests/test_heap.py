@@ -130,6 +130,7 @@ def made_without_a_cap():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", range(9))
 def test_no_population_without_a_cap_has_a_heap(law):
     sizes, errors = made_without_a_cap()[law]

@@ -179,9 +179,10 @@ def test_a_call_is_refused_with_what_works_instead(said, remedy):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_result_converts_and_draws_itself(name):
     result = EXAMPLES[name]()
-    pd.testing.assert_frame_equal(result.to_frame(), result.table())
-    pd.testing.assert_frame_equal(result.summary(), result.table())
-    assert result.to_csv() == result.table().to_csv()
+    table = result.table()
+    pd.testing.assert_frame_equal(result.to_frame(), table)
+    pd.testing.assert_frame_equal(result.summary(), table)
+    assert result.to_csv() == table.to_csv()
     if isinstance(result, Pictured):
         assert isinstance(result.plot(), Axes)
         matplotlib.pyplot.close("all")

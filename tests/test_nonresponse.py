@@ -247,7 +247,7 @@ def test_strict_cases_hold_the_estimate_of_full_response_and_the_truth():
     rng = np.random.default_rng(7)
     broken = (PEOPLE.pred.groupby(PEOPLE.true).transform("nunique") > 1).to_numpy()
     held = []
-    for _ in range(40):
+    for _ in range(20):
         record, resolved, _, adjusted = sampled(rng, 200, lambda r: np.where(broken[r], 0.3, 0.9))
         found = with_cases(ClosedForm()(adjusted, [m.b3_recall]), adjusted, [m.b3_recall])
         everyone = (CENSUS.column(eb.columns.B3_RECALL) / CENSUS.size)[UNIT[record]].mean()
@@ -285,6 +285,7 @@ def test_cases_of_a_ratio_are_those_of_rows_by_hand():
         assert case.mean[0] - bias == pytest.approx(top / bottom, abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [True, False])
 def test_numbers_of_draws_in_classes_vary(repeats):
     """Entities are wrong in one class alone, so that a sample differs from others by the numbers in classes."""

@@ -102,6 +102,7 @@ def boxes_on_paper(figure):
     return draw, [(panel, panel.get_window_extent(draw)) for panel in figure.axes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names", [[x.name for x in eb.metrics.DEFAULT_METRICS], [x.name for x in eb.metrics.ALL], UNBOUNDED]
 )
@@ -134,6 +135,7 @@ def test_a_forest_stays_in_the_place_of_its_axes():
     assert_allclose([corners.min(axis=(0, 1)), corners.max(axis=(0, 1))], [[0.3, 0.1], [0.9, 0.9]])
 
 
+@pytest.mark.slow
 def test_legends_of_long_names_leave_room_for_axes():
     """As those of thresholds of one file, in both halves of a comparison."""
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]

@@ -102,6 +102,7 @@ def test_draws_are_those_made_by_hand(plan, seed):
     assert dict(drawn.members.to_numpy().tolist()) == {r: k for r, k in PRED.items() if k in inside}
 
 
+@pytest.mark.slow
 @dataclass(frozen=True)
 class InOrderOfSize:
     """A plan of one's own, which forgets that the order of its draws must be random."""
@@ -216,6 +217,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
             assert abs(counts[k] / 40 - p) <= 4.5 * np.sqrt(p * (1 - p) / 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "n"),
     [(sa.PredictedClusters(), 60), (sa.PredictedClusters(sa.Multipurpose()), 75), (sa.Strata(), 300)],
@@ -333,6 +335,7 @@ def systematic(p, order, start):
     return order[np.searchsorted(np.cumsum(p[order]), start + np.arange(round(p.sum())), side="right")]
 
 
+@pytest.mark.slow
 def test_hartley_and_rao_are_close_in_random_order():
     rng = np.random.default_rng(1)
     size = rng.gamma(1.5, size=300) + 0.1
