@@ -360,7 +360,7 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
         (who, len(numbers), " or ".join(sorted(file.name for file in folder.path.glob(f"*-{who}.*"))))
         for who, numbers in folder.dealt.items()
     ]
-    draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
+    draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].nunique(), len(folder.tasks)
     sentences = [
         f"wrote {folder.path}: {draws:,} draws, {tasks:,} task{'s' * (tasks > 1)}, {records:,} records shown",
         *(f"{who}: {number:,} task{'s' * (number > 1)} in {names}" for who, number, names in hands),
