@@ -230,16 +230,20 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
         draws_of(eb.Sample(CENSUS, design), metric)
 
 
-@pytest.mark.parametrize("design, metric", [
-    (eb.UniformRecords(CENSUS.ids), m.b3_recall),
-    (eb.UniformRecords(CENSUS.ids), m.b3_precision),
-    (eb.UniformClusters(draws=CENSUS.ids), m.cluster_recall),
-])  # fmt: skip
-def test_records_and_entities_have_exact_intervals_too(design, metric):
-    sample = each_draw(eb.Sample(CENSUS, design))
-    found = BoundedMeans()(sample, [metric])
-    assert found.mean[0] == pytest.approx(eb.engine.taylor(sample, metric).apply(metric).mean[0])
-    assert found.uncut_interval(0.95, Betting())[0] @ [1, -1] < 0
+def test_bets_need_the_scale_of_weights_or_equal_shares():
+    chances = eb.design.KnownSelection(pd.Series(CENSUS.size / 3000, CENSUS.ids), CENSUS.ids)
+    of_size, records = (
+        eb.design.ByPredictedSize(eb.columns.RECORDS, CENSUS.ids),
+        eb.UniformRecords(CENSUS.ids),
+    )
+    some, none = replace(CENSUS, known=replace(CENSUS.known, singletons=False)), replace(CENSUS, known=None)
+    wanted = draws_of(eb.Sample(CENSUS, records), m.b3_recall)
+    to_a_factor = eb.design.BySize(lambda size: 2 * size, CENSUS.ids)
+    for units, design in ((CENSUS, to_a_factor), (CENSUS, chances), (CENSUS, of_size), (none, records)):
+        assert_allclose(draws_of(eb.Sample(units, design), m.b3_recall), wanted, rtol=1e-12)
+    for units, design in ((none, chances), (some, chances)):
+        with pytest.raises(eb.NotIdentified, match="over 2 times the mean share of records"):
+            draws_of(eb.Sample(units, design), m.b3_recall)
 
 
 LINKS = eb.columns.PREDICTED_LINKS
@@ -265,9 +269,7 @@ def test_bets_need_draws_in_their_order(make, metric):
     listed = eb.Sample(some, make(some.ids[at]))
     assert_array_equal(listed.expansion.order, at)
     values, _ = draws_of(listed, metric)
-    if hasattr(design, "expand_draws"):  # a study draws positions of units, in their order
-        many = eb.Sample.many(some, design, np.stack([at, at[::-1]]))
-        assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
+    assert_allclose(values[np.argsort(at)], draws_of(eb.Sample(some, make(some.ids)), metric)[0], rtol=1e-12)
 
 
 def test_weighted_records_are_draws_in_their_order():

@@ -65,7 +65,7 @@ UNSURE = frozenset(["?", "unsure"])
 
 def is_whole_decimal(values: pd.Series | pd.Index) -> bool:
     """Return whether values are decimals without decimal places, as a column DECIMAL(38, 0) has."""
-    if pd.api.types.infer_dtype(values, skipna=False) != "decimal":
+    if pd.api.types.infer_dtype(values) != "decimal":
         return False
     return all(value.is_finite() and value.as_tuple().exponent == 0 for value in values)
 

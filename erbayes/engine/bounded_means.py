@@ -175,7 +175,7 @@ class Betting:
 
 def _is_constant(x: FloatArray) -> bool:
     """Return whether numbers are above 0, and equal along the last axis apart from rounding."""
-    return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
+    return bool((x > 0).all() and np.allclose(x, x[..., :1], rtol=1e-9, atol=0))
 
 
 def _evaluate_per(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArray:
@@ -185,10 +185,9 @@ def _evaluate_per(metric: Metric, columns: Callable[[Column], FloatArray]) -> Fl
 
 def _find_known_per(sample: Sample, metric: Metric) -> float | None:
     """Return the total of the `size` of a metric, or None if it or the scale of weights is not known."""
-    known = sample.units.known
-    if known is None or not known.singletons or not sample.expansion.absolute:
+    if sample.units.population is None or not sample.expansion.absolute:
         return None
-    totals = [k * known.total(c) for c, k in metric.size if isinstance(c, ClusterSum)]
+    totals = [k * sample.units.total(c) for c, k in metric.size if isinstance(c, ClusterSum)]
     return sum(totals) if len(totals) == len(metric.size) else None
 
 

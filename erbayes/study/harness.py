@@ -353,7 +353,7 @@ def _run(cell: _Cell, repetitions: range, asked: Sequence[_Asked]) -> dict[str, 
                 answers[name] = [np.concatenate(x) for x in zip(*(part[name] for part in found), strict=True)]
         else:
             apart.append(a)
-    metrics, truths, each = {m: 0 for a in asked for m in a.metrics}, [cell.truths] * len(repetitions), []
+    metrics, truths, each = {m for a in asked for m in a.metrics}, [cell.truths] * len(repetitions), []
     for j, (people, sample) in enumerate(cell.draw_each(many, repetitions) if apart else ()):
         truths[j] = cell.truths or {metric.name: _find_truth(people, metric) for metric in metrics}
         of_run = dict[str, Any]()
