@@ -1,5 +1,6 @@
 import html
 import sys
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes.engine import bootstrap
 from erbayes.engine.closed_form import ClosedForm
+from erbayes.engine.fitted import fit_sample
 from erbayes.metrics.estimates import Estimates
 
 pytestmark = pytest.mark.kernel
@@ -77,6 +79,69 @@ def test_labels_settle_how_many_entities_there_are_at_least_and_at_most():
     for settled, drawn in zip(ClosedForm()(MANY, [m.entities]).unseen.certain, map(set, DRAWN), strict=True):
         others = len(PRED) - SAMPLE.units.size[[*drawn]].sum()
         np.testing.assert_allclose(settled[0], [len(drawn), len(drawn) + others], rtol=1e-12)
+
+
+EVERYONE = eb.measure(PRED, TRUE)
+ROWS = np.array([[4, 10, 0, 0, 2, 7], [12, 3, 10, 13, 3, 12], [7, 7, 7, 7, 7, 7], [0, 1, 0, 1, 1, 0]])
+"""Draws of the largest cluster, of entities of one size, of a single entity, and of some without an error."""
+RATIOS = {
+    eb.UniformRecords(): (m.b3_precision, m.inverse_purity),
+    eb.UniformRecords(repeats=True): (m.b3_recall, m.matching_rate),
+    eb.UniformRecords(population=len(PRED)): (),
+    eb.UniformClusters(): (m.cluster_recall, m.singleton_share),
+    eb.UniformClusters(population=len(EVERYONE)): (),
+    eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS): (m.pairwise_precision,),
+    eb.design.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt)): (),
+    eb.design.KnownSelection(pd.Series(EVERYONE.size / len(PRED), EVERYONE.ids)): (m.b3_recall, m.split_rate),
+}
+"""Designs that take many samples, with metrics whose draws are bets on them."""
+COST = eb.columns.OfUnits("cost", pd.Series(np.arange(1.0, 15) ** 2, EVERYONE.ids))  # no unseen unit has one
+MEAN_COST = m.Metric(
+    "mean cost", (COST, eb.columns.RECORDS), lambda c, n: c / n, m.PER_RECORD, (0, np.inf), ""
+)
+SEVERAL = (
+    *(m.pairwise_precision, m.pairwise_f1, m.b3_recall, m.cluster_recall, m.link_ratio, m.entities),
+    *(m.rand, m.mean_cluster_size, MEAN_COST),
+)
+
+
+def list_numbers(sample, found):
+    """Each array of estimates, their parts and their intervals, and what alarms read of their sample."""
+    parts = [x for x in (found, found.unseen, found.moves, found.bets) if x is not None]
+    return [
+        *(x for part in parts for f in fields(part) if isinstance(x := getattr(part, f.name), np.ndarray)),
+        *(found.interval(0.9), found.interval(0.9, eb.intervals.Anytime()), found.estimate, found.sd),
+        *(sample.expansion.number, sample.out_of_reach, sample.unreached_links),
+        *(sample.balance_links or ())[:2],
+    ]
+
+
+def same(found, wanted):
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", RATIOS, ids=lambda one: f"{type(one).__name__} {one}")
+def test_many_samples_at_once_are_each_alone(design):
+    links = design == list(RATIOS)[5]  # which say nothing of singletons
+    asked = {ClosedForm(): SEVERAL[: 1 if links else None], engines.BoundedMeans(): RATIOS[design]}
+    for one, metrics in ((one, metrics) for one, metrics in asked.items() if metrics):
+        many = eb.Sample.many(EVERYONE, design, ROWS)
+        at_once = list_numbers(many, one(many, metrics))
+        for i, row in enumerate(ROWS):
+            listed = replace(design, draws=EVERYONE.ids[row])
+            sample = eb.Sample(EVERYONE, listed, design.expand_draws(EVERYONE, row))
+            alone = list_numbers(sample, one(sample, metrics))
+            same([x[i] if np.ndim(x) > np.ndim(y) else x for x, y in zip(at_once, alone, strict=True)], alone)
+
+
+@pytest.mark.parametrize("one", [ClosedForm(), engines.Jackknife()], ids=str)
+def test_metrics_asked_together_are_each_alone(one):
+    sample, metrics = eb.Sample(EVERYONE, eb.UniformRecords()), SEVERAL
+    together, fitted = one(sample, metrics), fit_sample(sample, metrics)
+    for j, metric in enumerate(metrics):
+        same(list_numbers(sample, together.part([j])), list_numbers(sample, one(sample, [metric])))
+        same(fitted.shares[:, [j]], fit_sample(sample, metric).shares)
 
 
 def test_a_chosen_scale():

@@ -10,7 +10,7 @@ import erbayes as eb
 from erbayes.datasets import people
 from erbayes.design.sample import Sample
 from erbayes.engine import Taylor, fitted
-from erbayes.engine.fitted import Fitted, fit_sample
+from erbayes.engine.fitted import fit_sample
 from erbayes.metrics import ALL, DEFAULT_METRICS
 from erbayes.metrics.totals import Totals
 
@@ -60,15 +60,6 @@ def test_a_fit_of_many_metrics_is_not_remembered(sample, monkeypatch, metrics, r
     monkeypatch.setattr(fitted, "REMEMBERED", 2)
     fit = fit_sample(sample, ALL[:metrics])
     assert (fit_sample(sample, ALL[:metrics]) is fit) == remembered
-
-
-def test_a_fit_is_that_of_each_metric_alone(sample):
-    joint = Fitted(sample, tuple(ALL))
-    for j, metric in enumerate(ALL):
-        alone = Fitted(sample, (metric,))
-        for name in ("effects", "shares", "jackknifed"):
-            given = getattr(joint, name)[:, j], getattr(alone, name)[:, 0]
-            np.testing.assert_allclose(*given, rtol=1e-9, atol=1e-12, err_msg=f"{name} of {metric.name}")
 
 
 def test_effects_and_shares_add_up_as_their_definitions_say(sample):

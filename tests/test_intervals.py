@@ -9,7 +9,6 @@ from scipy import stats
 import erbayes as eb
 from erbayes import engine
 from erbayes import metrics as m
-from erbayes.metrics.unseen import Unseen
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.inf))
@@ -132,19 +131,6 @@ def test_intervals_reach_to_the_estimate():
 def test_fewer_degrees_of_freedom_are_wider():
     widths = [np.diff(fit(0.8, df=df).interval())[0, 0] for df in (1.0, 5.0, 50.0, np.inf)]
     assert widths == sorted(widths, reverse=True) and widths[0] > 3 * widths[-1]
-
-
-def test_many_samples_at_once_are_each_alone():
-    rng = np.random.default_rng(0)
-    mean, sd = rng.uniform(0.1, 0.9, (3, 2)), rng.uniform(0.01, 0.1, (3, 2))
-    cov, df = sd[..., None] ** 2 * np.eye(2), rng.uniform(2, 50, (3, 2))
-    support = ((0.0, 1.0), (0.0, np.inf))
-    for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric(), eb.intervals.WALD):
-        given = dict(names=("a", "b"), support=support, unseen=Unseen(effective=30.0))
-        together = eb.metrics.Estimates(mean=mean, cov=cov, df=df, **given).interval(0.9, kind)
-        for i in range(3):
-            alone = eb.metrics.Estimates(mean=mean[i], cov=cov[i], df=df[i], **given).interval(0.9, kind)
-            np.testing.assert_array_equal(together[i], alone)
 
 
 def test_symmetric():

@@ -107,17 +107,6 @@ def test_a_census_settles_everything():
         assert ends == pytest.approx([exact[name]] * 2)
 
 
-def test_many_samples_have_the_ends_of_each():
-    rng = np.random.default_rng(3)
-    truth, prediction = rng.integers(40, size=90), rng.integers(40, size=90)
-    units = eb.measure(dict(enumerate(prediction)), dict(enumerate(truth)))
-    unit = rng.integers(len(units), size=(7, 12))
-    batch = eb.Sample.many(units, eb.UniformClusters(), unit).certain(SETTLED)
-    for row, ends in zip(unit, batch, strict=True):
-        taken = units.take(np.unique(row))
-        np.testing.assert_allclose(eb.Sample(taken, eb.UniformClusters()).certain(SETTLED), ends, atol=1e-14)
-
-
 def test_nothing_is_settled_without_whole_entities_or_all_records():
     labels = {i: t for i, t in enumerate(TRUTH) if t < 2}
     kept = eb.measure(dict(enumerate(PREDICTION[1:], 1)), labels, missing="singleton")

@@ -121,6 +121,25 @@ def test_the_rule_of_three_comes_out(n):
     assert -low == high == pytest.approx(3.2 / n, rel=0.01)
 
 
+def test_components_that_draws_move_and_others_are_each_alone():
+    """With variance where no draw moves one, as errors of labels have, in gains as much as in losses."""
+    d = np.zeros((40, 3))
+    d[:3, 1], d[:, 2] = [0.1, -0.2, 0.3], np.random.default_rng(4).normal(size=40)
+    given = {
+        "fpc": np.array([1.0, 0.9, 0.8]),
+        "df": np.array([39.0, 30.0, 5.0]),
+        "variance": np.array([0.04, 0.1, 2]),
+    }
+    given |= {"effective": np.array([40.0, 30, 20]), "reach": np.array([[1, 1], [2, 1], [1, 3.0]])}
+    a, covary = np.full((40, 3), 1 / 40), lambda both: np.cov(both.T) * 40
+    together = Moves.of(d, a, covary, **given)
+    for j in range(3):
+        alone = Moves.of(d[:, [j]], a[:, [j]], covary, **{name: x[[j]] for name, x in given.items()})
+        for f in fields(Moves):
+            np.testing.assert_allclose(getattr(together, f.name)[j], getattr(alone, f.name)[0], rtol=1e-12)
+    assert together.variance[0].tolist() == [0.02, 0.02] and together.covariance[0] == 0
+
+
 def test_moves_of_rounding_are_none():
     d = [1e-15, -1e-15] * 50
     np.testing.assert_allclose(difference(d), difference([0.0] * 100), rtol=1e-12)
