@@ -56,15 +56,6 @@ def test_fixed_replicates_of_R(kind, monkeypatch):
     assert compared >= 6
 
 
-def test_standard_deviations_agree_with_taylor():
-    found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
-    totals, values = eb.engine.taylor(pps(), PR), resample_totals(pps(), PR, 40_000)
-    np.testing.assert_allclose(
-        np.cov(values.T), totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max()
-    )
-    np.testing.assert_allclose(found.sd, found.other.sd, rtol=0.1)
-
-
 DESIGNS = {
     "records": lambda draws: eb.UniformRecords(draws),
     "each draw": lambda draws: eb.UniformRecords(draws, repeats=True),

@@ -1,6 +1,7 @@
 """A full sample equals the population value, with standard error 0, under every design."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,30 @@ def test_census_of_predicted_clusters(seed):
     values = found.apply(DUAL)
     np.testing.assert_allclose(values.mean, [expected[n] for n in values.names], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(values.sd, 0, atol=1e-12)
+
+
+MIRRORED = [
+    (m.pairwise_precision, m.pairwise_recall),
+    (m.pairwise_f1, m.pairwise_f1),
+    (m.b3_precision, m.b3_recall),
+    (m.muc_precision, m.muc_recall),
+    (m.purity, m.inverse_purity),
+]
+
+
+def test_sampled_predicted_clusters_are_entities_of_a_prediction_that_is_the_truth():
+    pred, true = population(4)
+    chosen = pred.unique()[:9]
+    clusters = eb.measure_predicted(pred, true, chosen)
+    entities = replace(eb.measure(true, pred[pred.isin(chosen)]), known=clusters.known)
+    for design in (eb.UniformClusters(), eb.UniformRecords(repeats=True)):
+        found, wanted = (
+            eb.engine.taylor(eb.Sample(units, design), metrics).apply(metrics)
+            for units, metrics in zip((clusters, entities), zip(*MIRRORED, strict=True), strict=True)
+        )
+        for one, other in ((found, wanted), (found.unseen, wanted.unseen)):
+            for name in ("mean", "cov", "df") if one is found else ("effective", "reach", "third"):
+                np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, err_msg=name)
 
 
 def test_absolute_P_rec_under_records():

@@ -397,24 +397,6 @@ def test_bad_input(call, message):
     raises(eb.DataError, message, call)
 
 
-def test_every_kind_of_membership_gives_the_same():
-    import polars as pl
-    import pyarrow as pa
-
-    frame = pd.DataFrame({"record": list(PRED), "cluster": list(PRED.values())})
-    kinds = [
-        PRED,
-        pd.Series(PRED),
-        frame,
-        pl.DataFrame({c: frame[c].tolist() for c in frame}),
-        pa.table({c: frame[c].tolist() for c in frame}),
-        pd.Series(PRED).astype("category"),
-    ]
-    wanted = eb.measure(PRED, TRUE).table()
-    for kind in kinds:
-        pd.testing.assert_frame_equal(eb.measure(kind, TRUE).table(), wanted)
-
-
 def test_take_is_the_same_as_measuring_anew():
     for blocks in (None, {r: e in "xu" for r, e in TRUE.items()}):
         numbers = None if blocks is None else {r: int(b) for r, b in blocks.items()}

@@ -56,8 +56,21 @@ def test_the_variance_share_of_a_unit_is_that_of_all_of_its_draws():
     sample = eb.Sample(units, eb.UniformRecords([0, 0, 1, 2, 3]))
     effect = fit_sample(sample, m.pairwise_recall).effects[:, 0]
     squares = pd.Series((effect - effect.mean()) ** 2, sample.expansion.unit).groupby(level=0).sum()
-    shares = eb.influence(sample, m.pairwise_recall).variance_share
-    np.testing.assert_allclose(shares.sort_index(), squares / squares.sum(), rtol=1e-12)
+    found = eb.influence(sample, m.pairwise_recall)
+    np.testing.assert_allclose(found.variance_share.sort_index(), squares / squares.sum(), rtol=1e-12)
+
+
+def test_units_that_no_draw_has_met_have_no_influence():
+    """As in a study, whose units are all of the population."""
+    units, at = (
+        eb.measure({i: i * i // 20 for i in range(15)}, {i: i // 3 for i in range(15)}),
+        np.array([0, 0, 1, 2, 3]),
+    )
+    every = eb.Sample(units, eb.UniformRecords(), eb.UniformRecords().expand_draws(units, at))
+    alone = eb.influence(eb.Sample(units.take(np.arange(4)), eb.UniformRecords(units.ids[at])), "b3-recall")
+    table = eb.influence(every, "b3-recall")
+    pd.testing.assert_frame_equal(table.drop(4), alone)
+    assert table.loc[4, ["draws", "influence", "variance_share"]].tolist() == [0, 0, 0]
 
 
 def test_alarms_speak_only_when_something_is_wrong():

@@ -4,6 +4,7 @@ from copy import copy
 from inspect import signature
 from itertools import groupby
 
+import numpy as np
 import pytest
 
 import erbayes as eb
@@ -41,6 +42,9 @@ def test_groups_are_contiguous():
 def test_an_own_metric_needs_neither():
     own = m.Metric("own", (), lambda: 1.0, (), m.UNIT, "1")
     assert own.group is m.definitions.Group.OTHER and repr(own) == "<own: 1>"
+    two = (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS)
+    nowhere = m.Metric("own", two, lambda a, b: np.sqrt(a - b), ((two[1], 1.0),), m.UNIT, "")
+    assert not nowhere.is_share  # and it warns of nothing
 
 
 def test_the_usual_metrics_are_six_of_all():

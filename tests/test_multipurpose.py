@@ -198,13 +198,21 @@ def test_the_size_of_which_records_are_missing_is_where_most_of_them_are():
     size = np.repeat([1, 2, 9, 30], [300, 150, 40, 10])  # 300, 300, 360 and 300 records
     pred = pd.Series(np.repeat(np.arange(500), size))
     weight = np.repeat([7.5, 5.0, 4.0, 1.0], [300, 150, 40, 10])
-    for singles, giants, said in ((2, 10, "1 or fewer"), (40, 1, "30 or more")):
-        first = [*range(singles), *range(300, 330), *range(450, 460), *range(490, 490 + giants)]
+    for singles, giants, nines, said in (
+        (2, 10, 10, "1 or fewer"),
+        (40, 1, 10, "30 or more"),
+        (40, 1, 5, "9 or more"),
+    ):
+        first = [*range(singles), *range(300, 330), *range(450, 450 + nines), *range(490, 490 + giants)]
         design = eb.KnownWeights({i: weight[i] for i in first}, first)
         alarm = explain_balance(eb.Sample(eb.measure(pred, pred[pred.isin(first)]), design), giants > 1)
         share = weight[first] * size[first]
-        found = share[size[first] == (1 if giants > 1 else 30)].sum() * 1260 / share.sum()
-        assert f"(it estimates {found:,.0f} records in clusters of {said}, the prediction holds 300)" in alarm
+        there = size == 1 if giants > 1 else size >= int(said[:2])
+        found, known = share[there[first]].sum() * 1260 / share.sum(), size[there].sum()
+        assert (
+            f"(it estimates {found:,.0f} records in clusters of {said}, the prediction holds {known})"
+            in alarm
+        )
 
 
 # The uniform records among the draws

@@ -314,6 +314,17 @@ def test_shares_of_classes_vary_as_over_all_samples_of_six_records():
     np.testing.assert_allclose(shares @ G @ shares, np.cov(np.transpose(drawn), bias=True), atol=1e-15)
 
 
+def test_records_that_no_two_draws_have_are_answered_draw_by_draw():
+    labels = {r: r // 3 for r in range(30)}
+    units, resolved = eb.measure({r: r // 2 for r in range(40)}, labels), [True] * 30 + [False] * 6
+    base = eb.UniformRecords(list(labels.values()), population=40)
+    plain, answers = (
+        eb.design.Responding(base, resolved, records=records).expand(units) for records in (None, range(36))
+    )
+    np.testing.assert_array_equal(answers.weight, plain.weight)
+    np.testing.assert_array_equal(answers.d, plain.d)
+
+
 def test_cases_are_those_of_a_design_that_holds_draws():
     _, _, _, adjusted = sampled(np.random.default_rng(10), n=600)
     frozen = eb.Sample(adjusted.units, eb.design.FrozenWeights(adjusted.design, adjusted.units))

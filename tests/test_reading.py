@@ -50,6 +50,7 @@ def read(text, records=None, sample=None, **named):
     # source and id together are a key only if ids alone are none
     ("cluster_id,source_dataset,unique_id p,A,1 p,B,1 q,A,2", {}, "A-__-1+B-__-1 A-__-2"),
     ("cluster_id,source_dataset,unique_id p,A,1 p,B,3 q,A,2", {}, "1+3 2"),
+    ("source,ref,cluster a,5,p b,7,p d,6,q", {}, "5+7 6"),  # a source is no record, even where each has one
     (f"{TWO_SOURCES} A,1,B,2 A,2,B,1", {}, "A-__-1+B-__-2 A-__-2+B-__-1"),
     (f"{TWO_SOURCES} A,a1,B,b1 A,a2,B,b2", {}, "a1+b1 a2+b2"),
     (f"{TWO_SOURCES} A,1,B,9", {"records": ["A-__-1", "B-__-9", "B-__-1"]}, "A-__-1+B-__-9 B-__-1"),

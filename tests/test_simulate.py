@@ -411,7 +411,9 @@ def test_customers_are_written_in_several_ways_and_have_their_truth():
     ways = table[["given", "family"]].agg(" ".join, axis=1).groupby(table["person"]).nunique()
     assert (ways[sizes[sizes > 3].index] > 1).mean() > 0.5
     persons = table.groupby(["given", "family"])["person"].nunique()
-    assert (persons > 1).any()  # namesakes
+    assert (persons > 1).any()  # namesakes, as frequent names are given more often, by their rank
+    family = table.groupby("person")["family"].first().value_counts()
+    assert family.iloc[0] == pytest.approx(len(sizes) / (1 / np.arange(1, 95)).sum(), rel=0.2)
     assert table.groupby("phone")["person"].nunique().max() == 1
     with pytest.raises(eb.DataError, match="a distribution of sizes"):
         sim.customers(3, 10)
