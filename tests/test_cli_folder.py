@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from erbayes.labels import read_labels
 from erbayes.labels.folder import read_folder
 from erbayes.labels.labelling_tasks import read_sheet, write_sheet
 from erbayes.labels.plans import PLANS
-from erbayes.labels.verdicts import Fault
+from erbayes.labels.verdicts import Fault, State
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
@@ -128,9 +129,12 @@ def test_the_folder_says_how_it_was_made(files):
 
 
 @pytest.mark.parametrize("attributes", ["a.csv", "a.parquet"])
-def test_annotators_see_the_attributes(files, attributes):
-    drawn("--attributes", attributes)
-    tasks = read_folder("f").tasks
+def test_annotators_see_the_attributes_and_the_same_tasks_without(files, attributes):
+    drawn("--attributes", attributes, "--controls", 0.2)
+    drawn("--controls", 0.2, to="g")
+    tasks, bare = (read_folder(name).tasks for name in "fg")
+    pd.testing.assert_frame_equal(tasks.drop(columns="name"), bare)
+    assert {"control", "candidate"} < set(bare["role"])
     names = ATTRIBUTES.set_index("record")["name"]
     shown = tasks["name"].str.replace("\\u202e", "\u202e")
     assert (shown.to_numpy() == names[tasks["record"]].to_numpy()).all()
@@ -225,6 +229,11 @@ def test_the_uniform_records_of_a_folder_are_taken_by_their_design(files):
     assert found["estimate"] == pytest.approx(wanted.estimate[0], rel=1e-12)
     returned = read_labels("f").uniform()
     assert set(returned.labels.index) == set(labels.index) and type(returned.design()) is eb.UniformRecords
+    left = read_folder("f").drawn.table["record"].drop_duplicates()
+    (out,) = left[~left.isin(part.table["record"])].head(1)
+    lost = pd.DataFrame({"task": [1], "record": [out], "state": [State.CANNOT_TELL]})
+    returned = replace(read_labels("f"), unresolved=lost)
+    assert len(returned.lost) and type(returned.uniform().design()) is eb.UniformRecords
     # another prediction needs no chances of the one that was drawn from
     done("estimate", "q.csv", "f", "--design", "uniform-records", "-m", "b3-recall")
     done(*DRAW, "--design", "predicted-links", "--output", "links")
@@ -298,14 +307,23 @@ def test_labels_shows_what_came_back_and_writes_it(files):
 
 
 def test_unresolved_draws_are_told(files):
+    """Those of one record, which was drawn again and is not alone in its cluster."""
     drawn()
     folder = read_folder("f")
-    first = folder.tasks["record"].iloc[0]
-    fill(folder, TRUE, change=in_doubt(1))
-    times = (folder.drawn.table["record"] == first).sum()
+    table = folder.drawn.table
+    others = table.groupby("cluster")["record"].transform("nunique") > 1
+    record = table["record"][others & table["record"].duplicated()].iloc[0]
+    tasks = folder.tasks
+    (task,) = tasks["task"][(tasks["record"] == record) & (tasks["role"] == "drawn")]
+    fill(folder, TRUE, change=in_doubt(task))
+    times = (table["record"] == record).sum()
+    assert times > 1
     message = done("estimate", "p.csv", "f").stderr
     assert f"note: {times} of 40 draws have no complete answer: {times} cannot tell" in message
-    assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
+    shown = done("labels", "f").stdout
+    assert (
+        "tasks without a complete answer: 1 cannot tell" in shown and f"by {40 - times} of 40 draws" in shown
+    )
 
 
 def test_the_worst_and_the_best_case_of_undecided_draws_are_those_of_python(files):
@@ -543,13 +561,19 @@ def test_candidates_of_a_task_have_a_limit(files):
 
 
 def test_an_added_record_that_the_prediction_lacks_is_named(files):
-    labelled()
+    labelled(design="multipurpose")
     sheet = read_sheet(files / "f" / "sheet-A.csv")
     typed = sheet.iloc[[0]].assign(record="typo", role="", same="y")
     write_sheet(pd.concat([sheet, typed]), files / "f" / "sheet-A.csv")
     message = refused("estimate", "p.csv", "f")
     where = f"sheet-A.csv, row {len(sheet) + 2}, task {sheet['task'].iloc[0]}: the record, which an annotator"
     assert where in message and "'typo'" in message and "other order" not in message
+    asked = ("estimate", "q.csv", "f", "--missing", "omit", "-m", "b3-recall")
+    returned = read_labels("f")
+    design = returned.design(PRED, missing="omit")
+    other = pd.read_csv("q.csv", dtype=str, keep_default_na=False).set_index("record")["cluster"]
+    wanted = eb.estimate(other, returned.labels, design, "b3-recall", missing="omit")
+    assert rows(*asked)["estimate"][0] == pytest.approx(wanted.estimate[0], rel=1e-12)
 
 
 def test_faults_to_decide_have_a_next_step(files):

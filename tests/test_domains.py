@@ -391,6 +391,9 @@ def test_few_draws_have_no_interval():
     assert between.lower.isna().tolist() == between.difference.str.contains("rare").tolist()
     everything = by_domain(sample, rare, [m.b3_recall], fewest=0).table()
     assert everything.lower.notna().all()
+    pairs = by_pair(sample, rare, prediction=drawn()[2], fewest=1e9)
+    assert pairs.table().lower.isna().all()
+    raises(eb.DataError, "the rest needs two domains or more, of single groups", pairs.against_rest)
 
 
 def test_a_group_without_draws_is_named():

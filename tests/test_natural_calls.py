@@ -119,6 +119,7 @@ def test_a_call_returns(said, same):
         "found.plot()": "found.estimate",
         "found.plot(['recall', 'b3-recall'], level=0.5)": "found.estimate[[1, 4]]",
         "both.plot()": "both['old'].estimate",
+        "both.plot().figure.axes[1]": "both.differences()['estimate']",
         "errors.plot()": "errors.random.estimate",
         "plots.draw_forest(errors, 'recall')": "errors.random.estimate[1:]",
         "plots.draw_forest({'plain': found, 'two': both}, 'recall')": "both['old'].estimate",

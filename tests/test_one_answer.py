@@ -201,15 +201,26 @@ def test_a_report_prints_the_table(name):
     np.testing.assert_allclose(found.astype(float), table.loc[found.index, COLUMNS], atol=6e-3)
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_doors_raise_the_alarms_of_the_front_door(name):
-    sample, table = sample_of(name), wanted(name)
-    alarms = {*eb.alarms(sample, METRICS, table)}
+def catch_alarms(call, *given):
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", eb.Alarm)
-        eb.estimate(sample, metrics=METRICS)
-    told = {str(alarm) for alarm in alarms if alarm.grade is not Grade.NOTE}
-    assert {str(warning.message) for warning in raised} == told and alarms == {*eb.alarms(sample, METRICS)}
+        call(*given)
+    return {str(warning.message) for warning in raised}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_doors_raise_the_alarms_of_the_front_door(name):
+    """Also of a comparison with the truth, each prediction by its own intervals."""
+    (true, _), (pred, _, labels, _, design) = population(name), case(name)
+    sample, perfect = sample_of(name), eb.Sample(eb.measure(true, labels), design)
+    alarms = {*eb.alarms(sample, METRICS, wanted(name))}
+    told, of_truth = (
+        {a for a in eb.alarms(x, METRICS) if a.grade is not Grade.NOTE} for x in (sample, perfect)
+    )
+    assert catch_alarms(lambda: eb.estimate(sample, metrics=METRICS)) == {*map(str, told)}
+    assert alarms == {*eb.alarms(sample, METRICS)}
+    named = {f"a: {alarm}" for alarm in told} | {f"b: {alarm}" for alarm in of_truth}
+    assert catch_alarms(eb.compare, {"a": pred, "b": true}, labels, design, METRICS) == named
 
 
 @pytest.mark.parametrize("name", WORLDS)

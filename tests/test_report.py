@@ -419,9 +419,11 @@ def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance()
 
 
 def test_each_engine_and_what_one_refuses():
-    engines = {"one": Taylor(), "two": Resampled(replicates=50)}
+    engines = {"one": Resampled(replicates=50), "two": Resampled(replicates=50)}
     page = report(sample([]), CHOSEN, engines=engines)
     assert "<th>one</th><th>two</th>" in page and "<th>jackknife</th>" not in page
+    cells = re.findall(r"<td>([^<>]+\n[^<>]+)</td><td>([^<>]+\n[^<>]+)</td></tr>", page)
+    assert len(cells) == len(CHOSEN) and all(one == two for one, two in cells), "from one random state each"
 
     def third(sample, metrics, rng=None):
         raise eb.NotIdentified("it is not for this design")

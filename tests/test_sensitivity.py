@@ -69,14 +69,23 @@ def intervals(answer):
     return np.concatenate([part.interval() for part in find_estimates(answer).values()])
 
 
+def estimates(answer):
+    if isinstance(answer, eb.labels.stopping.Check):
+        return answer.estimate
+    return np.concatenate([part.estimate for part in find_estimates(answer).values()])
+
+
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
     shown, answer = ANSWERS[name]
-    found = with_errors(answer, SHEET.labels, DESIGN, shown, SOME, imputations=8, rng=1)
+    found = with_errors(answer, SHEET.labels, DESIGN, shown, SOME, imputations=4, rng=1)
     assert type(found.both) is type(found.random)
     assert set(found.table()["error"]) == {"random", "systematic", "both"}
     assert "miss " in found.sentence() and "judgement" in found.sentence()
+    mean = np.mean([estimates(one) for one in found.run(found.rates)], axis=0)
+    for part in (found.systematic, found.both):
+        np.testing.assert_allclose(estimates(part), mean, rtol=1e-12)
     none = with_errors(answer, SHEET.labels, DESIGN, shown, Annotator(), imputations=2, rng=1)
     np.testing.assert_allclose(intervals(none.both), intervals(none.random), atol=1e-9)
     parts = found.systematic, found.random, found.both
@@ -91,6 +100,10 @@ def test_draws_of_engines_are_joined():
     found = with_errors(answer, SHEET.labels, DESIGN, OLD, SOME, imputations=4, rng=1)
     assert found.both.values is not None and len(found.both.flat) == 4 * len(found.random.flat)
     assert found.systematic.flat.shape == (4, 2)
+    of_each = [one.estimate for one in found.run(found.rates)]
+    np.testing.assert_array_equal(found.systematic.flat, of_each)
+    for part in (found.systematic, found.both):
+        np.testing.assert_allclose(part.estimate, np.mean(of_each, axis=0), rtol=1e-12)
 
 
 def test_a_design_with_every_kind_of_draws_is_answered():
@@ -154,9 +167,9 @@ def test_rubins_rules_by_hand():
 
 
 def test_the_variance_within_is_never_below_the_plain_one():
-    fits = [normal([0.5, 0.9], [0.0, 0.01]), normal([0.5, 0.9], [0.0, 0.01])]
+    fits = [normal([0.5, 0.9], [0.0, 0.01]), normal([0.6, 0.9], [0.0, 0.01])]
     both = pool(fits, normal([0.5, 0.9], [0.02, 0.04]))[1]
-    assert np.diagonal(both.cov) == pytest.approx([0.02, 0.04])
+    assert np.diagonal(both.cov) == pytest.approx([0.02 + 1.5 * np.var([0.5, 0.6], ddof=1), 0.04])
     joint = normal([0.5, 0.9], [0.01, 0.01])
     joint = replace(joint, cov=np.array([[0.01, 0.008], [0.008, 0.01]]))
     both = pool([joint, joint], normal([0.5, 0.9], [0.04, 0.04]))[1]

@@ -65,7 +65,7 @@ def _pool_estimates(results: Sequence[Any], plain: Estimates) -> tuple[Any, Any]
     draws = np.concatenate([result.flat for result in results])
     centre, unseen = x.mean(axis=0), _keep_agreed(results[0].unseen, [r.unseen for r in results])
     return (
-        Estimates.of_draws(plain.names, x[None], plain.support, mean=centre),
+        Estimates.of_draws(plain.names, x[None], plain.support),
         Estimates.of_draws(plain.names, draws[None], plain.support, mean=centre, unseen=unseen),
     )
 
