@@ -225,9 +225,10 @@ def test_kinds_of_files(folder, name):
 def test_columns_by_name(folder):
     write("p2.csv", id=range(len(PRED)), cluster=PRED, record=PRED.index)
     write("l2.csv", entity=LABELS, record=LABELS.index)
+    write("l3.csv", entity="one", record=LABELS.index, person=LABELS)
     wanted = estimated("--design", "uniform-clusters")
-    named = ("--record", "record", "--cluster", "cluster", "--entity", "entity")
-    assert estimated("--design", "uniform-clusters", *named, files=("p2.csv", "l2.csv")) == wanted
+    named = ("--record", "record", "--cluster", "cluster", "--entity", "person")
+    assert estimated("--design", "uniform-clusters", *named, files=("p2.csv", "l3.csv")) == wanted
     # the entity column need not be named: it is the first that is not the record column
     assert estimated("--design", "uniform-clusters", *named[:4], files=("p2.csv", "l2.csv")) == wanted
 

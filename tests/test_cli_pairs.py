@@ -55,6 +55,7 @@ def test_a_folder_has_the_pairs_and_a_page_of_two_records_each():
     assert data["pairs"] and data["blind"] and data["attributes"] == ["name"]
     shown = [(data["rows"][a][0], [data["rows"][b][0] for b in rest]) for _, a, rest, others in data["tasks"]]
     assert shown == [(left, [right]) for left, right in zip(DRAWN.left, DRAWN.right, strict=True)]
+    done(*DRAW[:-1], "a/new/folder", *EDGED)
     assert "--replace" in refused(*DRAW, *EDGED)
     done(*DRAW, *EDGED, "--replace")
     shutil.copy("ids.csv", "to-label")
@@ -94,6 +95,8 @@ def test_tables_are_those_of_python():
         pd.testing.assert_frame_equal(printed_table(done(*asked, *args)), expected, check_dtype=False)
     with open("bands.svg", encoding="utf-8") as picture:
         assert "<svg" in picture.read()
+    read = json.loads(done(*asked[:3], *ALL, "-f", "json").stdout)["read"]
+    assert read == {"edges": len(EDGES), "records": len(IDS), "score": "score", "pairs": len(answers())}
 
 
 def test_doubts_are_said_once_in_the_words_of_the_shell():

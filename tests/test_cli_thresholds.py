@@ -168,9 +168,12 @@ def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(fil
     with duckdb.connect("clusters.duckdb") as connection:
         connection.execute("CREATE TABLE t AS SELECT * FROM 'clusters.parquet'")
     renamed = table.rename(columns={name: f"v{i}" for i, name in enumerate(SPLINK.values())})
-    renamed.assign(name="x").to_csv("renamed.csv", index=False)
+    renamed = renamed.rename(columns={"unique_id": "k"}).assign(
+        name="x", id=table["unique_id"][::-1].to_numpy()
+    )
+    renamed.to_csv("renamed.csv", index=False)
     wanted = eb.thresholds(table, LABELS, DESIGN, ["pairwise-f1"]).table()
-    told = ("--at", "4=v0,1.5=v1,-0.5=v2", "--record", "unique_id")
+    told = ("--at", "4=v0,1.5=v1,-0.5=v2", "--record", "k")
     some = ("--metrics", "pairwise-f1", "--format", "csv")
     for source in (
         *(("clusters.csv",), ("clusters.parquet",), ("clusters.duckdb", "--table", "t")),

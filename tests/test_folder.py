@@ -708,6 +708,11 @@ def test_disputes_are_decided_in_a_sheet(small):
     for pairs, who in ((decided.pairs, 2), (three, 3)):
         errors = replace(decided, pairs=pairs).annotator_errors()
         assert errors.source == f"3 settled tasks of {who} annotators"
+    of_both = decided.pairs["A", "B"].rates(decided.labels)
+    assert replace(decided.annotator_errors(), source="") == replace(of_both, source="")
+    assert of_both != replace(
+        decided.pairs["A", "B"].rates(decided.labels, of_first=True), source=of_both.source
+    )
     raises(DataError, "no task needs a decision", decided.write_disputed)
 
 

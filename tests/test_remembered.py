@@ -50,13 +50,20 @@ def folder(original, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, pytest.param("estimate --table t", marks=pytest.mark.slow)])
 def test_commands_need_the_folder_alone(folder, command):
-    wanted = run(command, "own.csv", "to-label", *OWN, *COMMANDS[command])
-    found = run(command, "to-label", *COMMANDS[command])
+    command, *table = command.split()
+    if table:
+        with pytest.importorskip("duckdb").connect("own.duckdb") as database:
+            database.execute("CREATE TABLE t AS SELECT * FROM 'own.csv'; CREATE TABLE u AS SELECT * FROM t")
+        (folder / "own.csv").unlink()
+        draw_and_answer("own.duckdb", "tables", *OWN, *table)
+    prediction, drawn = ("own.duckdb", "tables") if table else ("own.csv", "to-label")
+    wanted = run(command, prediction, drawn, *OWN, *COMMANDS[command], *table)
+    found = run(command, drawn, *COMMANDS[command])
     assert found.exit_code == wanted.exit_code != 2, found.stderr
     assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
-    assert run(command, "own.csv", "to-label", *COMMANDS[command]).stdout == wanted.stdout
+    assert run(command, prediction, drawn, *COMMANDS[command]).stdout == wanted.stdout
 
 
 CALLS = {
@@ -151,8 +158,12 @@ def test_candidates_of_a_matcher_are_read_as_its_links_are(tmp_path, monkeypatch
     home = tasks[tasks["role"] == "drawn"].set_index("task")["record"]
     shown = tasks[tasks["role"] == "candidate"]
     found = set(zip(shown["task"].map(home), shown["record"], strict=True))
-    joined = [(f"a-__-{i}", f"b-__-{j}") for _, i, _, j, *_ in rows]
-    assert found == {pair for one in joined for pair in (one, one[::-1]) if pair[0] in set(home)}
+    weight = {(f"a-__-{i}", f"b-__-{j}"): w for _, i, _, j, w, _ in rows}
+    weight |= {pair[::-1]: w for pair, w in weight.items()}
+    assert found == {pair for pair in weight if pair[0] in set(home)}
+    if scores:  # the likeliest come first
+        given = [weight[pair] for pair in zip(shown["task"].map(home), shown["record"], strict=True)]
+        assert (-pd.Series(given)).groupby(shown["task"].to_numpy()).is_monotonic_increasing.all()
 
 
 def test_the_word_for_no_match_says_nothing_of_files_without_it(folder):

@@ -196,7 +196,7 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
         need(table, pd.DataFrame, "candidates are a DataFrame")
         refuse_names(COLUMNS, list(table.columns), "a table of candidates")
     place = [table.groupby("record", sort=False).cumcount() for table in candidates]
-    merged = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
+    merged = pd.concat(candidates).assign(place=np.concatenate(place))
     merged["order"] = pd.factorize(merged["record"])[0]
     return _take_best(merged.sort_values(["order", "place"], kind="stable"), limit)
 

@@ -362,7 +362,7 @@ def draw(
         table = table.reset_index(drop=True)
         members = source.members(pd.Index(table["cluster"]).unique()).reset_index(drop=True)
         size = table.drop_duplicates("cluster").set_index("cluster")["size"]
-        counted = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+        counted = members["cluster"].value_counts().reindex(size.index)
         changed = size.index[~size.isin(source.known.size) | (size.to_numpy() != counted.to_numpy())]
         if len(changed):
             raise change(changed)

@@ -159,10 +159,8 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
         try:
             if file.suffix.lower() == ".json":  # that a page has saved
                 table = read_answers(file, folder.tasks, folder.fingerprint)
-                answered = table[table["annotator"] != ""]
-                table = table[table["task"].isin(answered["task"])]
                 texts = {column: table[column].map(str) for column in ("task", "record")}
-                table = table.assign(annotator=answered["annotator"].max(), where=file.name, **texts)
+                table = table.assign(annotator=table["annotator"].max(), where=file.name, **texts)
             else:
                 table = _read_sheet_file(file, folder.blind)
         except DataError as error:
@@ -287,7 +285,7 @@ def reach_verdicts(folder: Folder, prediction: Any = None) -> dict[str, Any]:
         problems.note(Fault[flaw.name], flawed[flawed["problem"] == flaw])
     if prediction is not None:
         records = Clustering.of(prediction, "prediction").records
-        added = answers.accepted[answers.accepted["role"] == ADDED].drop_duplicates("record")
+        added = answers.accepted.drop_duplicates("record")
         known = added["record"].isin(tasks.records.values()) | added["record"].isin(records)
         problems.note(Fault.UNKNOWN_RECORD, added[~known])
     rest = state.index[~state.isin(CLOSED)]
