@@ -217,8 +217,7 @@ class DrawnUnits:
         if not self.once or self.repeats is None or self.L is not None:
             return self
         theta = 1.0 if self.theta is None else self.theta
-        found = count_each(self.order, self.repeats, self.stratum, theta, self.absolute)
-        return replace(found, unreached=self.unreached)
+        return replace(count_each(self.order, self.repeats, self.stratum, theta), unreached=self.unreached)
 
 
 def indicate(code: IntArray, number: int) -> csr_array:

@@ -306,4 +306,4 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
 def estimate_by_odds(sample: Sample, answer: Callable[[Sample], Estimates]) -> list[Estimates]:
     """Return an answer if undecided draws are as bad, and as good, as the decided ones of their class."""
     designs = (set_odds(sample.design, odds) for odds in (np.inf, 0.0))
-    return [answer(Sample(sample.units, design, looks=sample.looks)) for design in designs]
+    return [answer(Sample(sample.units, design)) for design in designs]
