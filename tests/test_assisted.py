@@ -260,6 +260,7 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
     found = allow(helped(TRUTH, [m.pairwise_recall, m.b3_recall]), skew=np.zeros((2, 2)))
     assert (found.unseen.between.sum(axis=1) > 0).all() and (np.ptp(found.unseen.between, axis=1) > 0).all()
     assert found.unseen.between.sum(axis=1).max() > 0.01
+    found = allow(found, between=found.unseen.between.sum(axis=1)[:, None] * [0.3, 0.7])  # both ways
     for kind in (eb.intervals.WALD, eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
         for level in (0.3, 0.95):
             bounds = found.interval(level, kind)

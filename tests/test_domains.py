@@ -498,9 +498,14 @@ def test_blocks_and_predicted_clusters():
     blocks = {i: c % 9 for i, c in enumerate(true)}
     units = eb.measure(dict(enumerate(pred)), dict(enumerate(true)), blocks=blocks)
     sample = eb.Sample(units, eb.UniformClusters(population=9))
-    by_blocks = by_domain(sample, groups, eb.metrics.ALL).table()
-    by_entities = by_domain(census(true, pred), groups, eb.metrics.ALL).table()
-    np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
+    for links in (Links.INSIDE, Links.SHARED):
+        by_blocks, by_entities = (
+            by_domain(one, groups, eb.metrics.ALL, prediction=dict(enumerate(pred)), links=links).table()
+            for one in (sample, census(true, pred))
+        )
+        np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
+    counted = units.grouped(groups).groupings[0].table(units)["units"]
+    assert counted.to_dict() == {g: len({b for i, b in blocks.items() if group[i] == g}) for g in set(group)}
     units = eb.measure_predicted(dict(enumerate(pred)), dict(enumerate(true)), sorted(set(pred)))
     predicted = eb.Sample(units, eb.UniformClusters(population=len(units)))
     names = ["pairwise-precision", "pairwise-recall", "b3-recall", "closest-cluster-precision"]
@@ -546,6 +551,7 @@ def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
     given = {"name": "g", "prediction": dict(enumerate(pred))}
     units = census(true, pred).units.grouped(dict(enumerate(group)), **given)
+    units = units.grouped(dict.fromkeys(range(len(true)), "all"), name="h")  # beside the other variable
     chosen = np.array([5, 2, 9])
     column = InDomain(COMMON_LINKS, Domain("g", ("a",)), Links.INSIDE)
     np.testing.assert_array_equal(units.take(chosen).column(column), column.count(units)[chosen])

@@ -238,10 +238,10 @@ def test_multipliers_have_the_mean_and_the_covariance_of_the_design(kind, draws)
 
 def test_the_jackknife_of_equal_draws_is_their_variance():
     rng = np.random.default_rng(4)
-    Z = rng.normal(size=(20, 2))
+    Z, strata = rng.normal(size=(20, 2)), np.append(np.arange(19) % 3, 3)  # one draw alone
     for draws in (
         d.count_each(np.arange(20), np.ones(20)),
-        d.count_each(np.arange(20), np.ones(20), np.arange(20) % 3, np.array([1.0, 0.5, 0.2])),
+        d.count_each(np.arange(20), np.ones(20), strata, np.array([1.0, 0.5, 0.2, 0.7])),
         d.count_independent(np.arange(20), rng.random(20)),
     ):
         change, scale = draws.jackknife(Z)

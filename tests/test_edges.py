@@ -1,5 +1,7 @@
 """Edges and their sweep, against a search through each graph that knows nothing of either."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,6 +169,7 @@ def test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors():
     (doubt,) = edges.alarms(labels)
     assert "in 100% of comparisons: if scores are distances, give their negatives" in doubt
     assert doubt.grade.value == "fault"
+    assert replace(edges, left=edges.right, right=edges.left).alarms(labels) == [doubt]
     ordered, ties, alone = (range(14, 28), range(14)), ([1] * 14, [1] * 14), (range(14), [])
     for true, false in ((range(10), range(10, 20)), ordered, ties, alone):
         edges, labels = chain(true, false)

@@ -56,6 +56,19 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     assert "--annotator-errors and --engine do not go" in refused(*call, "--engine", name, *errors)
 
 
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_the_advised_engine_of_a_comparison_suits_each_prediction(names, monkeypatch):
+    monkeypatch.setattr("erbayes.engine.named.make_size_model", lambda **_: None)
+    pairs = pd.Series(np.arange(400) // 2)
+    both = {"a": pairs, "b": pairs.where(pairs < 150, 150)}  # a giant that no draw touches
+    given = {name: both[name] for name in names}, pairs[pairs < 60], eb.UniformClusters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.Alarm)
+        advised, wanted = (eb.compare(*given, engine=engine).joint for engine in ("advised", "jackknife"))
+    assert len(advised.remarks) == 1 and "jackknife was taken" in advised.remarks[0]
+    np.testing.assert_array_equal(advised.cov, wanted.cov)
+
+
 def test_an_unknown_engine_is_told_the_others(folder):  # noqa: F811
     told = " ".join(refused(*CALL, "--engine", "model").split())
     assert "'model' is not one of 'closed-form', 'bootstrap'," in told

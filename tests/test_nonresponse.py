@@ -132,7 +132,8 @@ def rows_with_odds_of_begun(Z, code, resolved, wrong, odds):
 @pytest.mark.parametrize("odds, all_begun", [(0.0, 1), (0.5, 0), (1.0, 1), (1.0, 0), (3.0, 0), (np.inf, 1)])
 def test_totals_and_variance_with_odds_are_those_of_rows_by_hand(odds, all_begun):
     record, resolved, _, adjusted = sampled(np.random.default_rng(3), repeats=True)
-    columns = [eb.columns.COMMON_LINKS, eb.columns.PREDICTED_LINKS, eb.columns.TRUE_LINKS]
+    names = "COMMON_LINKS", "TRUE_LINKS", "ENTITIES", "PREDICTED_CLUSTERS"
+    columns = [getattr(eb.columns, name) for name in names]
     begun = resolved | (np.arange(len(resolved)) % 3 > 0) | bool(all_begun)
     design = replace(adjusted.design, classes=SIZE[record] >= 4, odds=odds, begun=begun)
     sample = eb.Sample(adjusted.units, design)
@@ -144,6 +145,12 @@ def test_totals_and_variance_with_odds_are_those_of_rows_by_hand(odds, all_begun
     np.testing.assert_allclose(contributions.sum(axis=0), rows.sum(axis=0), rtol=1e-12)
     cov = found.covariance(found.residuals(contributions))
     np.testing.assert_allclose(cov, n / (n - 1) * about.T @ about, rtol=1e-10)
+    more = (
+        rows[:, 2] - rows[:, 3]
+    )  # the number of entities is that of predicted clusters, and what draws have more
+    counted = ClosedForm()(sample, [m.entities])
+    assert counted.mean[0] == pytest.approx(PEOPLE.pred.nunique() + more.sum())
+    assert counted.cov[0, 0] == pytest.approx(n * more.var(ddof=1))
 
 
 def test_odds_of_units_that_count_once_are_those_of_their_draws():
@@ -174,26 +181,6 @@ def test_no_odds_lead_outside_of_those_of_0_and_infinity(repeats):
     assert (np.diff(np.stack(list(at.values())), axis=0) < 0).all()
 
 
-def test_odds_are_those_of_donors_on_average():
-    """A donor for each unresolved draw, from the resolved draws of its class, those with errors by the odds."""
-    rng = np.random.default_rng(4)
-    record, resolved, _, adjusted = sampled(rng, repeats=True)
-    code, wrong = np.asarray(adjusted.design.classes), BROKEN[UNIT[record]]
-    found = at_odds(adjusted, 4.0)
-    y = CENSUS.column(eb.columns.B3_RECALL)[UNIT[record]] / CENSUS.size[UNIT[record]]
-    means = []
-    for _ in range(400):
-        z = np.where(resolved, y, np.nan)
-        for g in set(code[~resolved]):
-            pool, lost = np.flatnonzero(resolved & (code == g)), np.flatnonzero(~resolved & (code == g))
-            p = np.where(wrong[pool], 4.0, 1.0)
-            z[lost] = y[rng.choice(pool, len(lost), p=p / p.sum())]
-        means.append(z.mean())
-    wanted = found.contributions([eb.columns.B3_RECALL]).sum() / len(UNIT)
-    assert wanted == pytest.approx(np.mean(means), abs=4 * np.std(means) / 20)
-    assert wanted < np.mean(y[resolved])
-
-
 def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form_of_odds():
     _, _, _, adjusted = sampled(np.random.default_rng(5), n=500)
     for odds in (3.0, np.inf):
@@ -217,6 +204,10 @@ def test_a_class_without_an_error_has_the_worst_case_of_the_next_one():
     design = eb.UniformRecords([*"cacd"], repeats=True)
     nearest = eb.design.Responding(design, resolved, [1, 2, 3, 4, 4, 4], odds=np.inf).expand(some).weight
     np.testing.assert_allclose(nearest, 40 / 6 / np.array([1, 2, 1, 2]) * [1, 1, 3, 1])
+    parts = eb.design.Pooled([eb.UniformRecords([*"ac"]), eb.UniformRecords(["e"])], repeats=True)
+    some = eb.measure({i: i // 2 for i in range(40)}, {0: "a", 1: "a", 4: "c", 8: "e"})
+    apart = eb.design.Responding(parts, [True, True, False, True], [1, 3, 1, 2], odds=np.inf)
+    np.testing.assert_allclose(apart.expand(some).weight, 40 / np.array([8, 4, 4]) * [1, 2, 1])
     exact = eb.measure({i: i // 2 for i in range(40)}, {i: i // 2 for i in range(8)})
     design = eb.design.Responding(eb.UniformRecords([0, 1, 2, 3], repeats=True), resolved, odds=np.inf)
     np.testing.assert_allclose(design.expand(exact).weight, 40 / 6 / 2 * 1.5)
@@ -335,18 +326,22 @@ def test_cases_are_those_of_a_design_that_holds_draws():
 
 @pytest.mark.parametrize("ratio", [0, 1])
 def test_strict_cases_are_the_mean_of_draws_the_undecided_ones_of_which_are_0_or_1(ratio):
-    """Whatever their order: also where all draws of one half are undecided, as of one annotator."""
-    value = (CENSUS.column(eb.columns.B3_RECALL) / CENSUS.size)[UNIT]
-    for seed, resolved in enumerate((np.arange(400) < 200, np.arange(400) >= 8, np.arange(400) % 9 > 0)):
+    """Whatever their order: also where all draws of one half are undecided, as of one annotator, or not begun."""
+    value, at = (CENSUS.column(eb.columns.B3_RECALL) / CENSUS.size)[UNIT], np.arange(400)
+    for seed, (resolved, begun) in enumerate(
+        [(at < 200, at < 400), (at >= 8, at < 400), (at % 9 > 0, at % 5 > 0)]
+    ):
         record = np.random.default_rng(seed).integers(len(UNIT), size=400)
-        at = UNIT[record[resolved]]
-        design = eb.design.Responding(eb.UniformRecords(CENSUS.ids[at], repeats=True), resolved)
-        sample = eb.Sample(CENSUS.take(np.unique(at)), design)
+        resolved = resolved & begun
+        unit = UNIT[record[resolved]]
+        design = eb.UniformRecords(CENSUS.ids[unit], repeats=True)
+        design = eb.design.Responding(design, resolved, begun=begun)
+        sample = eb.Sample(CENSUS.take(np.unique(unit)), design)
         found = with_cases(ClosedForm()(sample, [m.b3_recall]), sample, [m.b3_recall])
         case = (found.cases.wrong, found.cases.right)[ratio]
-        of_each = np.where(resolved, value[record], ratio)
+        of_each = np.where(resolved, value[record], ratio)[begun]
         assert case.mean[0] == pytest.approx(of_each.mean(), rel=1e-12)
-        assert case.sd[0] == pytest.approx(of_each.std() / np.sqrt(400), rel=0.01)
+        assert case.sd[0] == pytest.approx(of_each.std() / np.sqrt(begun.sum()), rel=0.01)
         assert found.table()[["worst", "best"]].notna().all(axis=None)
 
 

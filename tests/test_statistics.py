@@ -120,7 +120,8 @@ def test_an_influence_has_a_value_for_each_row(wrong):
         own.linearise(ROWS, W)
 
 
-def test_more_than_there_are_is_all_of_them():
+def test_one_is_one_entity_and_more_than_there_are_is_all_of_them():
+    assert st.top(1).value(ROWS, W) == pytest.approx(highest(ROWS["size"], W, 1) / (W @ ROWS["size"]))
     value, influence = st.top(1e6).linearise(ROWS, W)
     assert value == pytest.approx(1)
     np.testing.assert_allclose(influence, 0, atol=1e-15)

@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
+from erbayes.engine import Estimator, Naive, Resampled, Taylor
 from erbayes.engine.closed_form import ClosedForm
 from erbayes.labels import LinkEnds, Multipurpose, PredictedClusters, Records
 from erbayes.metrics.columns import COLUMNS, PieceSum
@@ -110,23 +110,6 @@ def test_many_samples_at_once_are_the_same_samples(plan, monkeypatch):
     np.testing.assert_allclose(together[columns], single[columns], rtol=2e-9)
 
 
-def on_distinct(sample, metrics, rng=None):
-    design = eb.DistinctEntities(len(sample))
-    return Taylor()(eb.Sample(sample.units, design), metrics, rng)
-
-
-def test_every_estimator_gives_estimates():
-    estimators = {
-        "taylor": Estimator(Taylor(order=1), eb.intervals.WALD),
-        "jackknife": Jackknife(),
-        "distinct": on_distinct,
-        "bootstrap": Estimator(Resampled(replicates=50), EqualTailed()),
-    }
-    table = run(estimators, 10, (400,), {"records": Records()}).table().set_index("estimator")
-    assert (table.failures <= 3).all() and (table.rmse < 0.1).all() and (table.width > 0).all()
-    assert table.rmse["distinct"].iloc[1] != table.rmse["taylor"].iloc[1]
-
-
 def same(a, b):
     assert_frame_equal(a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"), check_exact=True)
 
@@ -174,20 +157,6 @@ def test_plans_draw_what_they_say():
     share = np.bincount(records.ravel(), minlength=len(units)) / records.size
     expected = units.size / units.size.sum()
     assert np.abs(share - expected).max() < 5 * np.sqrt(expected.max() / records.size)
-    distinct = draw_samples(Distinct(), units, 30, 500, rng).unit
-    assert all(len(set(d)) == 30 for d in distinct)
-    assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
-    everyone = draw_samples(Distinct(), units, len(units), 2, rng).unit
-    assert (np.sort(everyone) == np.arange(len(units))).all()
-
-
-def test_coverage_is_nominal_where_theory_says_so():
-    easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, np.random.default_rng(1))
-    table = study(
-        {"easy": easy}, {"records": Records()}, [300], {"closed": Taylor()}, PR, repetitions=3000, seed=1
-    ).table()
-    assert (np.abs(table.coverage - 0.95) < 4 * 0.004).all()
-    assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(3000)).all()
 
 
 def test_bad_input():

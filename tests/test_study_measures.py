@@ -82,8 +82,10 @@ def test_shares_of_one_have_limits_and_errors():
     row = Study(runs, 0.9).table().iloc[0]
     assert row.coverage == 1 and row.coverage_mcse == pytest.approx(1.96 / (30 + 1.96**2) / 2)
     assert row.coverage_lower == pytest.approx(30 / (30 + 1.96**2)) and row.coverage_upper == pytest.approx(1)
-    # one more gain and one more loss among 32 pairs
-    assert Study(runs, 0.9).against("a").coverage_mcse.iloc[0] == pytest.approx(np.sqrt(2 / 32 / 32))
+    # one more gain and one more loss among 32 pairs, none or all of which gain
+    never = runs.assign(lower=1.0 * (runs.estimator == "a"))
+    for x, error in ((runs, np.sqrt(2 / 32 / 32)), (never, np.sqrt((1 - (30 / 32) ** 2) / 32))):
+        assert Study(x, 0.9).against("a").table().coverage_mcse.iloc[0] == pytest.approx(error)
 
 
 def test_a_bound_that_misses_by_rounding_covers():
@@ -304,6 +306,8 @@ def test_estimators_that_answer_alike_and_kinds_of_several_methods_are_told():
     runs.loc[runs.estimator == "b", "kind"] = ["Beta", "t"] * 10
     trial = Study(runs, 0.9)
     assert trial.alike()["estimators"].tolist() == [("a", "again")]
+    apart = runs["upper_0.5"] + (runs.estimator == "again")
+    assert Study(runs.assign(**{"upper_0.5": apart}), 0.9).alike().empty
     assert trial.table()["kind"].tolist() == ["t", "Beta; t", "t"]
     assert trial.notes == (
         "Alike (see Study.alike): a and again in 1 of 1 cells and metrics.",
@@ -328,6 +332,8 @@ def test_a_study_at_several_levels_covers_as_they_say():
     kinds = {"default": Taylor(), "Wald": Estimator(Taylor(), eb.intervals.WALD)}
     given = {"e": easy}, {"r": Records()}, [300], kinds, m.pairwise_precision
     trial = study(*given, repetitions=1000, seed=1, level=levels)
+    table = trial.table()
+    assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(1000)).all()
     for level, end in zip(levels, ("", "_0.8", "_0.5", "_0.2"), strict=True):
         inside = trial.runs.truth.between(trial.runs[f"lower{end}"], trial.runs[f"upper{end}"])
         assert inside.groupby(trial.runs.estimator).mean().to_numpy() == pytest.approx(level, abs=0.05)

@@ -166,13 +166,14 @@ def test_a_share_of_0_leaves_an_interval_without_ends():
 
 
 @pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
-@pytest.mark.parametrize("end", [0, 1])
-def test_an_interval_that_reaches_an_end_of_the_support_still_does(share, end):
-    """Draws of which most are at the end cover it, whatever a small share out of reach shortens elsewhere."""
-    values = np.where(np.arange(1000) < 900, end, 0.5)[None, :, None]
+@pytest.mark.parametrize("at", [0, 1])
+def test_an_interval_that_reaches_an_end_of_the_support_still_does(share, at):
+    """Draws of which most are at the end, 0 or 2, cover it, and a share out of reach moves the other end."""
+    values = np.where(np.arange(1000) < 900, 2.0 * at, 1.0)[None, :, None]
     out = Unseen(unreached_share=np.array([share]))
-    found = Estimates.of_draws(("share",), values, ((0.0, 1.0),), unseen=out)
-    assert replace(found, unseen=Unseen()).interval()[0, end] == found.interval()[0, end] == end
+    found = Estimates.of_draws(("share",), values, ((0.0, 2.0),), unseen=out)
+    (plain,), (ends,) = replace(found, unseen=Unseen()).interval(), found.interval()
+    assert plain[at] == ends[at] == 2 * at and plain[1 - at] != ends[1 - at]
 
 
 def test_an_unseen_giant_may_make_a_difference():
