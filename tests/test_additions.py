@@ -329,7 +329,7 @@ class TestKind:
 
     def test_is_taken_by_pictures_reports_and_studies(self, kind):
         found = next(found for found in RESULTS.values() if kind.suits(found))
-        ax = plots.draw_forest(found, kinds=[kind], ax=Figure().subplots())
+        ax = plots.draw_forest(found, kind=kind, ax=Figure().subplots())
         drawn = np.array([path.vertices[:, 0] for path in ax.collections[0].get_paths()])
         np.testing.assert_allclose(drawn, found.interval(0.95, kind))
         ones = {"Normal": engine.Taylor(), "Bootstrap": engine.Resampled(replicates=60)}

@@ -165,7 +165,7 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "numbers.sentence()": "did you mean 'sentences'?",
         "eb.estimates": "did you mean 'estimate'?",
         "eb.metrics.b3_recall(pred, lab)": "call erbayes.estimate(prediction, labels, design, metrics='b3-recall')",
-        "both.plot(kinds=3)": "kinds is a list, such as [WALD], not 3",
+        "both.plot(kind=3)": "a kind of interval is an object such as WALD or EqualTailed(), not 3",
         "plots.draw_forest(numbers)": "a forest is of estimates",
         "plots.draw_mates(sample)": "this is a picture of a fit, as erbayes.bayes.fast(sample) returns",
         "plots.draw_size_distribution(found)": "this is a picture of a fit",

@@ -43,7 +43,7 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.draw_forest(found, level=0.8, kinds=[eb.intervals.Symmetric()], ax=ax) is ax
+    assert plots.draw_forest(found, level=0.8, kind=eb.intervals.Symmetric(), ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     assert_array_equal(points.get_xdata(), found.mean)

@@ -276,8 +276,6 @@ class Picture:
             page = result.explore(level=level, **asked).to_html({"displayModeBar": False}, div_id="picture")
             files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
         elif path is not None:
-            if result.picture in ("forest", "comparison"):  # of several results, each with a kind that suits
-                asked = {"kinds": [*asked.values()]}
             figure = result.plot(level=level, **asked).get_figure(root=True)
             with files.replacing(path) as new:
                 figure.savefig(new)

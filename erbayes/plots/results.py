@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def draw_forest(
     metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
-    kinds: Sequence[Kind] = (),
+    kind: Kind | Sequence[Kind] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw estimates and intervals, one row per metric.
@@ -57,8 +57,8 @@ def draw_forest(
     metrics : Metric or str, or several, optional
         The metrics to show; all by default.
     level : float in (0, 1)
-    kinds : sequence of Kind
-        Each result has intervals of the first kind that suits it, and of its own kind if none does.
+    kind : Kind, or sequence of Kind, optional
+        Of several, each result has the first that suits it, and its own kind if none does.
     ax : Axes, optional
         Axes to draw on, instead of a new figure. Labels have room if its figure has `layout="constrained"`.
 
@@ -72,36 +72,38 @@ def draw_forest(
         results |= {", ".join(filter(None, (outer, x))): y for x, y in one.estimates_by_name().items()}
     if not results:
         raise DataError("a forest plot needs at least one result")
-    return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
+    tables = _tabulate(results, level, kind)
+    return _draw_forest(tables, _find_blocks(results, tables, metrics), level, ax)[0]
+
+
+def _tabulate(results: Mapping[str, Estimates], level: float, kind: Any) -> dict[str, pd.DataFrame]:
+    listed = isinstance(kind, Sequence)
+    return {k: r.table(level, suitable(kind, r)[0] if listed else kind) for k, r in results.items()}
 
 
 def _find_blocks(
-    results: Mapping[str, Estimates], metrics: MetricLike | None, level: float, kinds: Sequence[Kind]
+    results: Mapping[str, Estimates], tables: Mapping[str, pd.DataFrame], metrics: MetricLike | None
 ) -> list[list[str]]:
     """Return the metrics that share an axis: all shares, and each other metric alone."""
-    tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
-    ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
+    ends = pd.concat(tables.values()).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
     ends = ends.loc[axes.choose_names(metrics, list(ends.index))]
     shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
     return [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
 
 
 def _draw_forest(
-    results: Mapping[str, Estimates],
+    tables: Mapping[str, pd.DataFrame],
     blocks: list[list[str]],
     level: float,
-    kinds: Sequence[Kind],
     ax: Axes | None,
     skipped: int = 0,
     letters: float = np.inf,
 ) -> list[Axes]:
-    """Draw results, a panel per block, in styles after the first `skipped`, and legends by `letters`."""
-    tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
-    panels = axes.panels_of(ax, blocks, len(results))
-    for i, (label, table) in enumerate(zip(results, tables, strict=True)):
-        style = axes.style_of(i + skipped, len(results) + skipped, label)
-        offset = axes.offsets_of(len(results))[i]
+    """Draw tables, a panel per block, in styles after the first `skipped`, and legends by `letters`."""
+    panels, offsets = axes.panels_of(ax, blocks, len(tables)), axes.offsets_of(len(tables))
+    for i, (label, table) in enumerate(tables.items()):
+        style, offset = axes.style_of(i + skipped, len(tables) + skipped, label), offsets[i]
         for panel, block in zip(panels, blocks, strict=True):
             rows = table[table.index.isin(block)]
             y = np.array([block.index(name) for name in rows.index]) + offset
@@ -110,8 +112,8 @@ def _draw_forest(
     for panel in panels:
         axes.round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
-    if list(results) != [""]:
-        axes.draw_legend(panels[0], len(results), letters)
+    if list(tables) != [""]:
+        axes.draw_legend(panels[0], len(tables), letters)
     return panels
 
 
@@ -124,29 +126,29 @@ def draw_comparison(
     metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
-    kinds: Sequence[Kind] = (),
+    kind: Kind | Sequence[Kind] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the estimates of each prediction on the left, and on the right their differences from the first.
 
-    `metrics`, `level` and `kinds` are as in `draw_forest`. Both halves share the place of `ax`. The Axes of
+    `metrics`, `level` and `kind` are as in `draw_forest`. Both halves share the place of `ax`. The Axes of
     the estimates are returned, and those of the differences follow in the figure.
     """
     first, *others = result.predictions
     results = result.estimates_by_name()
-    blocks = _find_blocks(results, metrics, level, kinds)
+    tables = _tabulate(results, level, kind)
+    blocks = _find_blocks(results, tables, metrics)
     # two halves need more than the width of one picture
-    ax = axes.axes_of(
-        ax, axes.height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0
-    )
+    height = axes.height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1)
+    ax = axes.axes_of(ax, height, width=9.0)
     place = ax.get_subplotspec()
     halves = (place.subgridspec if place else ax.figure.add_gridspec)(1, 2, width_ratios=[1.2, 1])
     ax.set_subplotspec(halves[0])
     right = ax.figure.add_subplot(halves[1])
-    _draw_forest(results, blocks, level, kinds, ax, letters=LETTERS)
+    _draw_forest(tables, blocks, level, ax, letters=LETTERS)
     # each difference has the style of its prediction; a legend on both halves keeps their rows level
-    differences = {name: result.subtract(first, name) for name in others}
-    panels = _draw_forest(differences, blocks, level, kinds, right, skipped=1, letters=LETTERS)
+    differences = _tabulate({name: result.subtract(first, name) for name in others}, level, kind)
+    panels = _draw_forest(differences, blocks, level, right, skipped=1, letters=LETTERS)
     for panel in panels:
         panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
         panel.set_yticklabels([])

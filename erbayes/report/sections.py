@@ -101,7 +101,7 @@ def tabulate_estimates(
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     unbounded = sum(not np.isfinite(support).all() for support in supports.values())
     picture = _make_picture(
-        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax),
+        lambda ax: plots.draw_forest(results, level=level, kind=kinds, ax=ax),
         1.2 + 0.2 * len(supports) * len(results) + 0.5 * unbounded,
         f"Estimates and intervals of {', '.join(supports)}",
         explored,
