@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 import erbayes as eb
 from erbayes import engine as engines
 from erbayes import metrics as m
-from erbayes import plots
 from erbayes.datasets import people
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.engine.closed_form import ClosedForm
@@ -32,13 +31,6 @@ def giant(sizes=(200, *[2] * 40), broken=True):
     return eb.Sample(eb.measure(dict(enumerate(cluster)), dict(enumerate(entity))), eb.UniformClusters())
 
 
-def test_a_sample_and_its_memberships_have_the_same_estimates():
-    by_parts = eb.estimate(EXAMPLE.prediction, EXAMPLE.labels, DESIGN)
-    pd.testing.assert_frame_equal(FOUND.table(), by_parts.table())
-    wanted = engines.taylor(SAMPLE).apply(eb.metrics.DEFAULT_METRICS).mean
-    np.testing.assert_array_equal(FOUND.estimate, wanted)
-
-
 @pytest.mark.parametrize("arguments, message", [
     ((SAMPLE, EXAMPLE.labels), "a Sample has its labels and its design"),
     ((SAMPLE, None, DESIGN), "a Sample has its labels and its design"),
@@ -56,12 +48,6 @@ def test_what_is_missing_or_there_twice(arguments, message):
 )  # fmt: skip
 def test_engines_by_name(name, engine):
     assert find_engine(name) == engine
-
-
-def test_an_engine_of_a_name_gives_what_its_object_gives():
-    named, object_ = (eb.estimate(SAMPLE, engine=e, rng=3) for e in ("bootstrap", Resampled()))
-    np.testing.assert_array_equal(named.values, object_.values)
-    assert isinstance(named, eb.Estimates) and isinstance(FOUND, eb.Estimates)
 
 
 @pytest.mark.parametrize("engine", ["boot", Taylor, 3])
@@ -126,11 +112,6 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
     assert "100 % are right (no sampling error, since every unit is labelled)" in census.sentence()
     nowhere = eb.estimate({1: 1, 2: 2, 3: 3}, {1: 1, 2: 1, 3: 2}, eb.UniformClusters(), [P, R])
     assert nowhere.sentence().startswith("There is no estimate of pairwise-precision: its denominator is 0")
-
-
-def test_the_picture_of_a_result():
-    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.draw_forest(FOUND, ax=Figure().subplots())
-    assert [t.get_text() for t in drawn.get_yticklabels()] == [t.get_text() for t in wanted.get_yticklabels()]
 
 
 def test_draws_are_a_tree_for_arviz():

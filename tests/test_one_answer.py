@@ -1,7 +1,6 @@
 """One sample has one answer: the same columns at every door, on five populations, to the digit."""
 
 import json
-import re
 import warnings
 from functools import cache
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from shell import done
-from test_folder import fill
+from test_folder import fill, in_doubt
 from test_report import undrawn  # noqa: F401
 
 import erbayes as eb
@@ -19,7 +18,6 @@ from erbayes._internal.errors import Grade
 from erbayes.analysis import domains
 from erbayes.labels import Annotator, read_labels
 from erbayes.labels.folder import read_folder
-from erbayes.report import report
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -107,12 +105,6 @@ def ask_shell(name, folder, *more):
     return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
 
 
-def group_all(name, folder):
-    pred = case(name)[0]
-    everyone = pd.Series("all", pred.index, name="group")
-    return domains.by_domain(sample_of(name), everyone, METRICS, prediction=pred).table().set_index("metric")
-
-
 def read_file(name, folder):
     path = write(name, folder)[0]
     _, _, labels, _, design = case(name)
@@ -143,16 +135,25 @@ def shuffle(name, folder):
     return quiet(eb.estimate, pred.sample(frac=1, random_state=1), labels[::-1], design, METRICS).table()
 
 
+SHARED = {
+    "a sample": lambda at: quiet(eb.estimate, at.sample, metrics=METRICS).table(),
+    "one group of all": lambda at: (
+        domains.by_domain(at.sample, pd.Series("all", at.pred.index, name="g"), METRICS, prediction=at.pred)
+        .table()
+        .set_index("metric")
+    ),
+    "a level of a comparison": lambda at: take_level(
+        quiet(eb.compare, {"a": at.pred, "b": at.other}, at.typed, at.design, METRICS)
+    ),
+    "side by side": lambda at: (
+        eb.side_by_side(at.sample, METRICS, engines=["closed form"]).table().set_index("metric")
+    ),
+}
+"""Doors to which a prediction, labels and a design are all."""
 DOORS = {
-    "a sample": lambda name, folder: quiet(eb.estimate, sample_of(name), metrics=METRICS).table(),
     "a file": read_file,
     "the shell": ask_shell,
     "a scan": lambda name, folder: ask_shell(name, folder, "--memory-limit", "100MB"),
-    "one group of all": group_all,
-    "a level of a comparison": lambda name, folder: take_level(compare(name)),
-    "side by side": lambda name, folder: (
-        eb.side_by_side(sample_of(name), METRICS, engines=["closed form"]).table().set_index("metric")
-    ),
     "annotators without errors": undo_no_errors,
     "two rounds": draw_in_rounds,
     "another order": shuffle,
@@ -160,9 +161,11 @@ DOORS = {
 
 
 @pytest.mark.parametrize("name", WORLDS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", [*DOORS, *SHARED])
 def test_every_door_has_the_estimates_and_intervals_of_the_front_door(name, door, tmp_path):
-    found, table = DOORS[door](name, tmp_path), wanted(name)
+    pred, other, labels, _, design = case(name)
+    at = SimpleNamespace(pred=pred, other=other, typed=labels, design=design, sample=sample_of(name))
+    found, table = SHARED[door](at) if door in SHARED else DOORS[door](name, tmp_path), wanted(name)
     columns = [column for column in (*COLUMNS, "kind") if column in found]
     assert columns[:3] == COLUMNS
     pd.testing.assert_frame_equal(
@@ -190,15 +193,6 @@ def test_a_group_of_all_has_the_differences_of_all(name):
     by = domains.compare_by_domain(found, everyone, METRICS, predictions=both).table().set_index("metric")
     of_all = found.differences().set_index("metric")
     pd.testing.assert_frame_equal(by[COLUMNS], of_all[COLUMNS], rtol=1e-11, check_names=False)
-
-
-@pytest.mark.parametrize("name", ["giants", OF_ENTITIES])
-def test_a_report_prints_the_table(name):
-    page, table = report(sample_of(name), METRICS[:5]), wanted(name)
-    shown = re.findall(r"<tr><th>([a-z0-9-]+)<small>.*?</small></th><td>(.*?)\n(.*?)–(.*?)</td>", page, re.S)
-    found = pd.DataFrame(shown, columns=["metric", *COLUMNS]).drop_duplicates("metric").set_index("metric")
-    assert len(found) == 5
-    np.testing.assert_allclose(found.astype(float), table.loc[found.index, COLUMNS], atol=6e-3)
 
 
 def catch_alarms(call, *given):
@@ -245,20 +239,16 @@ def unresolved(request, tmp_path_factory):
         "draw", path / "p.csv", "--design", "uniform-records", "--n", 60, "--seed", 3, "--output", path / "f"
     )
 
-    def leave_one(annotator, sheet):
-        here = sheet["task"] == "2"
-        sheet.loc[here, "same"] = ""
-        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
-        return sheet[~here | (sheet["role"] != "")]
-
-    fill(read_folder(path / "f"), true, change=leave_one)
+    fill(read_folder(path / "f"), true, change=in_doubt(2))
     labels = read_labels(path / "f")
     assert len(labels.unresolved) == 1
     typed, design = labels.labels, labels.design()
     assert isinstance(design, eb.design.Responding) and design.unresolved > 0
     sample = eb.Sample(eb.measure(pred, typed), design)
     table = quiet(eb.estimate, pred, typed, design, METRICS).table()
-    return SimpleNamespace(path=path, pred=pred, typed=typed, design=design, sample=sample, table=table)
+    given = {"path": path, "pred": pred, "typed": typed, "design": design, "sample": sample, "table": table}
+    other = pred.mask(np.arange(len(pred)) % 20 == 0, [f"alone {i}" for i in range(len(pred))])
+    return SimpleNamespace(**given, other=other)
 
 
 def ask_folder(at, *more):
@@ -267,25 +257,10 @@ def ask_folder(at, *more):
     return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
 
 
-def compare_unresolved(at):
-    other = at.pred.mask(np.arange(len(at.pred)) % 20 == 0, [f"alone {i}" for i in range(len(at.pred))])
-    return quiet(eb.compare, {"a": at.pred, "b": other}, at.typed, at.design, METRICS)
-
-
-OF_UNRESOLVED = {
-    "a sample": lambda at: quiet(eb.estimate, at.sample, metrics=METRICS).table(),
+OF_UNRESOLVED = SHARED | {
     "the folder in the shell": ask_folder,
     "the folder, scanned": lambda at: ask_folder(at, "--memory-limit", "100MB"),
     "a file": lambda at: quiet(eb.estimate, at.path / "p.csv", at.typed, at.design, METRICS).table(),
-    "one group of all": lambda at: (
-        domains.by_domain(at.sample, pd.Series("all", at.pred.index, name="g"), METRICS, prediction=at.pred)
-        .table()
-        .set_index("metric")
-    ),
-    "a level of a comparison": lambda at: take_level(compare_unresolved(at)),
-    "side by side": lambda at: (
-        eb.side_by_side(at.sample, METRICS, engines=["closed form"]).table().set_index("metric")
-    ),
     "another order": lambda at: quiet(
         eb.estimate, at.pred.sample(frac=1, random_state=1), at.typed[::-1], at.design, METRICS
     ).table(),

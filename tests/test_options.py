@@ -1,6 +1,5 @@
 """What the commands share is declared once, and all of them take it."""
 
-import ast
 import inspect
 import sys
 from collections import Counter
@@ -17,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from source import parse_package
 from test_cli import fill, folder, refused, run  # noqa: F401
 from typer.models import OptionInfo
 
@@ -69,14 +67,6 @@ def test_shared_options_have_one_order_and_one_meaning():
     assert len(COMMANDS) > 5 and len(names) > 20
 
 
-def test_some_line_reads_each_shared_option():
-    """An option that no line reads is idle; `test_an_option_changes_something`, which is slow, finds the others."""
-    nodes = [node for tree in parse_package(Path(inputs.__file__).parent).values() for node in ast.walk(tree)]
-    loads = [node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)]
-    read = {getattr(node, "attr", getattr(node, "id", "")) for node in loads}
-    assert {name for command in COMMANDS for name in RUNS[command].__signature__.parameters} <= read
-
-
 def test_every_policy_for_missing_records_is_listed():
     assert all(policy.value in shown("compare")["missing"][2] for policy in Missing)
 
@@ -93,16 +83,6 @@ def test_required_options_come_first():
         required = [required for required, *_ in shown(command).values()]
         assert required == sorted(required, reverse=True)
         assert sum(required) == (command != "compare")  # a folder remembers the others
-
-
-@pytest.mark.parametrize(
-    "command", ["estimate p.csv", "compare p.csv drawn.csv", "report p.csv", "plan p.csv --half-width 1"]
-)
-def test_a_frame_is_not_written_over(folder, command):  # noqa: F811
-    before = (folder / "q.csv").read_bytes()
-    args = ("l.parquet", "--design", "uniform-clusters", "--frame", "q.csv", "--output", "q.csv")
-    assert "cannot write q.csv: it is read as q.csv" in refused(*command.split(), *args)
-    assert (folder / "q.csv").read_bytes() == before
 
 
 def list_paths(run):
