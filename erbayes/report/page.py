@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Any
 from warnings import catch_warnings, simplefilter, warn_explicit
 
 import pandas as pd
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 
 from .._internal.arrays import generator, refuse_names
 from .._internal.errors import Alarm, DataError, Grade, Sentence, grade_of, import_extra, need
@@ -165,22 +168,19 @@ def report(
 
 def _render(contents: Mapping[str, Any], explore: bool) -> str:
     """Return the page, with plotly's script first if there are pictures to explore."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    texts, scripts = [], []
-    if explore:
-        library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
-        texts = [library, read_part("explore.js")]
-    for text in texts:  # each with the digest that lets it run
-        digest = b64encode(sha256(text.encode()).digest()).decode()
-        scripts.append({"text": Markup(text), "digest": f"sha256-{digest}"})
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    style = Markup(read_part("style.css"))
+    library = "plotly.offline", "pictures to explore need plotly", "explore"
+    texts = [import_extra(*library).get_plotlyjs(), read_part("explore.js")] if explore else []
+    digests = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]  # which let them run
+    scripts = [{"text": Markup(t), "digest": f"sha256-{d}"} for t, d in zip(texts, digests, strict=True)]
     versions = {"Python": sys.version.split()[0]} | {name: _find_version(name) for name in PACKAGES}
-    fixed = {"scripts": scripts, "style": style, "roles": ROLES, "versions": versions}
-    html: str = page.from_string(read_part("page.html")).render(contents, **fixed)
-    return html + "\n"
+    fixed = {"scripts": scripts, "style": Markup(read_part("style.css")), "roles": ROLES}
+    return f"{_load_template().render(contents, versions=versions, **fixed)}\n"
+
+
+@cache
+def _load_template() -> Template:
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return page.from_string(read_part("page.html"))
 
 
 def read_part(name: str) -> str:
@@ -228,6 +228,7 @@ def _record_warnings(name: str, raised: list[Sentence]) -> Iterator[None]:
         warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
+@cache
 def _find_version(package: str) -> str:
     try:
         return version(package)

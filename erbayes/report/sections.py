@@ -10,6 +10,7 @@ from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from .. import plots
 from .._internal import digits
@@ -59,8 +60,6 @@ def _make_picture(
     draw: Callable[[Axes], Axes], height: float, description: str, explored: Figure | None = None
 ) -> dict[str, str]:
     """Return a picture that `draw` makes, as Base64, with its description, and one to explore, as JSON."""
-    from markupsafe import Markup
-
     matplotlib = import_extra("matplotlib", "the pictures of a report need matplotlib", "plots")
     from matplotlib.figure import Figure
 
