@@ -21,6 +21,7 @@ from erbayes import metrics as m
 from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
 from erbayes.design.draws import Round, count_each, count_fixed, count_independent, count_once
+from erbayes.design.records import draws_records
 from erbayes.study import UniformEntities
 
 pytestmark = pytest.mark.kernel
@@ -360,6 +361,7 @@ def test_missing_records():
         recall[policy] = found.apply([m.pairwise_recall], order=1).mean[0]
     assert recall == {eb.Missing.SINGLETON: 2 / 11, eb.Missing.TOGETHER: 3 / 11, eb.Missing.OMIT: 2 / 4}
     for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER):
+        assert eb.measure(PRED, labels("xy"), missing=policy).population == len(PRED)  # if none is missing
         with pytest.raises(eb.NotIdentified, match="total of 'records' is not known"):
             eb.estimate(PRED, some, eb.UniformClusters(), [m.rand], missing=policy)
 
@@ -444,16 +446,6 @@ def test_columns_of_one_name_must_be_one():
         eb.estimate(PRED, TRUE, eb.UniformClusters(), twice)
 
 
-def test_naive_sees_no_false_link_to_other_records():
-    def units(entities):
-        return eb.measure(PRED, labels(entities))
-
-    assert list(eb.engine.naive(units("xu"), [P, m.pairwise_recall])) == [1.0, 1 / 3]
-    assert eb.engine.P_naive(units("xy")) == eb.engine.naive(units("xy"), "recall").iloc[0] == 2 / 4
-    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
-        eb.engine.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
-
-
 def test_naive_is_the_truth_of_the_restricted_prediction():
     rng = np.random.default_rng(0)
     for _ in range(10):
@@ -462,6 +454,9 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
         expected = oracle.truth(list(true[kept]), list(pred[kept]))
         found = eb.engine.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]), eb.metrics.ALL)
         np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
+    assert eb.engine.P_naive(eb.measure(PRED, labels("xu"))) == 1  # no false link to other records is seen
+    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
+        eb.engine.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
 
 
 def test_a_sample_without_error_is_no_proof_of_perfection():
@@ -638,6 +633,45 @@ def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
         totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))
 
 
+def link_ends(**more):
+    return eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["y", "x", "y"], **more)
+
+
+HOLDING = [
+    lambda _: link_ends(),
+    lambda _: link_ends(repeats=True),
+    lambda _: eb.design.Pooled([link_ends(), link_ends()]),
+    lambda _: eb.design.Responding(link_ends(), [True, False, True, True]),
+    lambda _: eb.design.Responding(link_ends(repeats=True), [True, False, True, True], odds=3),
+    lambda units: eb.design.FrozenWeights(link_ends(), units),
+    lambda _: eb.design.KnownInclusion({"x": 0.5, "y": 0.5}, never=[1], draws=["y", "x"]),
+]
+
+
+@pytest.mark.parametrize("make", HOLDING)
+def test_what_is_never_drawn_is_remembered_by_whatever_holds_the_draws(make):
+    """Also where ids of the units, and not only their order, are those of another reading."""
+    prediction, truth = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}, {1: "x", 2: "x", 4: "y", 5: "y"}
+    units = eb.measure(prediction, dict(reversed(truth.items())))
+    sample = eb.Sample(eb.measure(prediction, truth), make(units))
+    for one in (sample, sample.count_each()):
+        with pytest.raises(eb.NotIdentified, match=r"'records' is not identified: .* predicted singletons"):
+            one.contributions([eb.columns.RECORDS])
+        assert (one.contributions([eb.columns.PREDICTED_LINKS]) > 0).all()
+        assert one.units.ids[one.expansion.order].tolist()[:2] == ["y", "x"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_draws_of_an_older_prediction_reach_what_they_reached_there(told):
+    truth = dict.fromkeys(range(4), "x")
+    old, new = (
+        eb.measure({0: 0, 1: 0, 2: 1, 3: last}, truth) for last in (2, 1)
+    )  # with singletons, and without
+    for first, second in ((old, new), (new, old)):
+        links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x"], first.known if told else None)
+        assert draws_records(eb.design.FrozenWeights(links, first), second) is (first is new)
+
+
 class TestUnseenShare:
     """The share of what a metric averages over that the sample lacks, by the chance of each unit to be in it."""
 
@@ -652,10 +686,6 @@ class TestUnseenShare:
     def test_equal_chances_give_the_sampling_fraction(self, variance):
         assert variance(np.full(20, 0.25)).unseen == pytest.approx(0.75, rel=1e-15)
         assert (variance(np.ones(3)).unseen == 0).all()
-
-    def test_distinct_entities_of_one_size(self):
-        """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
-        assert once(np.full(2, 0.1), 4).unseen == pytest.approx(0.9**4, rel=1e-12)
 
     def test_the_unseen_part_is_unbiased(self):
         """Over all Poisson samples of five units, Σ (1-π)/π has the mean of what samples miss."""

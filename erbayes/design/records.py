@@ -426,10 +426,10 @@ def top_up(labels: Any, old: tuple[Any, contract.Ids], new: tuple[Any, contract.
 
 def draws_records(design: Any, units: Units) -> bool:
     """Return whether units are known to be reached by draws of their records, each of which has a chance."""
-    design = contract.innermost(design)
+    while hasattr(design, "design"):  # whose draws were made from another prediction, if weights are frozen
+        design, units = design.design, getattr(design, "drawn_from", units)
     if isinstance(design, ByPredictedSize):
-        known = design.drawn_from or units.known
-        return known is not None and bool((design.probability.phi(known.size) > 0).all())
+        return units.known is not None and bool((design.probability.phi(units.known.size) > 0).all())
     return getattr(design, "depends_on_labels", False)
 
 
