@@ -73,12 +73,6 @@ def once(units, *rounds):
     return d.count_once(np.asarray(units), [Round(*one) for one in rounds])
 
 
-def test_records_with_replacement(world):
-    judge(world.y, ((c, once(s, (3, world.p)), 0) for c, s in sequences((3, world.p))))
-    each = ((c, d.count_each(s, 1 / (3 * world.p[s])), 0) for c, s in sequences((3, world.p)))
-    judge(world.y, each)
-
-
 def test_rounds(world):
     """Link ends after records, a round without replacement after one with, and strata of records."""
     p, q, N = world.p, world.q, world.N
@@ -174,12 +168,6 @@ def test_weights_by_hand():
     draws = once([0, 0, 1], (3, np.array([0.5, 0.25])))
     assert draws.unit.tolist() == [0, 1] and draws.order.tolist() == [0, 0, 1]
     np.testing.assert_allclose(draws.weight, [1 / (1 - 0.5**3), 1 / (1 - 0.75**3)], rtol=1e-14)
-    p = np.array([3, 2, 1, 1]) / 7
-    rounds = once([0, 1], (2, p), (1, p))
-    np.testing.assert_allclose(1 / rounds.weight[0], 1 - (4 / 7) ** 3, rtol=1e-14)
-    np.testing.assert_allclose(
-        rounds.covariance(np.eye(2)), once([0, 1], (3, p)).covariance(np.eye(2)), rtol=1e-12
-    )
 
 
 def test_many_records_count_each_draw_and_an_order_changes_nothing():

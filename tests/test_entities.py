@@ -139,6 +139,8 @@ def test_every_door_has_the_same_interval():
         sample = eb.Sample(eb.measure(prediction, labels), design)
         beside = eb.side_by_side(sample, BOTH, engines=["closed form"]).table()
         assert_array_equal(beside[columns], found)
+        resampled = eb.engine.bootstrap(sample, BOTH, replicates=9, rng=1, progress=False)  # of totals alone
+        assert_array_equal(resampled.table()[columns], found)
         assert [isnan(weight) for weight in impact.weights] == [True, False, True]
         assert "the clusters say" in impact.sentences()[0] and "do not tell" not in impact.sentences()[0]
 

@@ -299,7 +299,11 @@ def test_numbers_of_draws_in_classes_vary(repeats):
 def test_shares_of_classes_vary_as_over_all_samples_of_six_records():
     units = eb.measure(dict(enumerate("abcdef")), {0: "u", 1: "v", 4: "w"})
     design = eb.UniformRecords(["u", "v", "w"], population=6)
-    _, G = eb.design.Responding(design, [True] * 3, [0, 0, 1]).expand(units).by_share
+    found = eb.design.Responding(design, [True] * 3, [0, 0, 1]).expand(units)
+    np.testing.assert_allclose(
+        found.weight, 6 / 3, rtol=1e-12
+    )  # also within each class, of 4 and of 2 records
+    _, G = found.by_share
     drawn = [np.bincount(np.array(s) // 4, minlength=2) / 3 for s in combinations(range(6), 3)]
     shares = np.diag([2 / 3, 1 / 3])
     np.testing.assert_allclose(shares @ G @ shares, np.cov(np.transpose(drawn), bias=True), atol=1e-15)

@@ -321,7 +321,9 @@ def test_estimators_that_answer_alike_and_kinds_of_several_methods_are_told():
     assert bold[0] == bold[2] != bold[1], "of answers that are alike, both are bold or none is"
     none = Study(runs.assign(estimate=np.nan), 0.9)
     assert none.alike().empty and Study(simulated(20), 0.9).notes == ()
-    bare = Study(runs.assign(lower=np.nan, upper=np.nan), 0.9)
+    bare = Study(
+        pd.concat([runs.assign(lower=np.nan, upper=np.nan), runs.assign(n=10)], ignore_index=True), 0.9
+    )
     assert (bare.table()["failures"] == 0).all(), "no estimator of the cell gives an interval"
 
 
