@@ -160,6 +160,9 @@ def test_chains_have_diagnostics():
     np.testing.assert_allclose(own[["lower", "upper"]], draws.interval(0.9))
     np.testing.assert_allclose(own[["ess_bulk", "r_hat"]], told[["ess_bulk", "r_hat"]])
     assert list(own["kind"]) == ["equal-tailed"] * 2
+    quoted = replace(draws, other=ClosedForm()(SAMPLE, metrics), weight=np.array([0.0, 1.0]))
+    beside = engines.side_by_side({"Bayes": quoted}, metrics).table()[["ess_bulk", "r_hat"]]
+    assert beside.isna().all(axis=1).tolist() == [True, False], "chains say nothing of what is quoted"
     alone = engines.side_by_side({"Bayes": chains((1, 300))}, metrics).table()
     assert alone[["ess_bulk", "r_hat"]].isna().all(axis=None)
 

@@ -54,6 +54,11 @@ def test_weights_are_those_of_classes_by_hand():
     a, b = 0.1 / (3 / 7), 0.1 / (4 / 7)
     missed = [(1 - a) ** 2, (1 - a / 2) ** 2 * (1 - b / 2) ** 2, (1 - b) ** 2]
     np.testing.assert_allclose(design.expand(units).weight, 1 / (1 - np.array(missed)))
+    # a class of each of two parts, under which units have other chances
+    other = np.array([0.02, 0.3, 0.05])
+    parts = [eb.UniformRecords([0, 1]), eb.design.KnownSelection(dict(enumerate(other)), [1, 2])]
+    pooled = eb.design.Responding(eb.design.Pooled(parts), resolved, list("aaabbbb"))
+    np.testing.assert_allclose(pooled.expand(units).weight, 1 / (1 - 0.9**2 * (1 - other) ** 2))
 
 
 @pytest.mark.parametrize("classes", [None, list("aaabbbb"), list("abcabca")])
@@ -498,6 +503,8 @@ def test_the_alarm_of_a_cluster_none_of_whose_draws_is_resolved(lost, alarmed):
     assert sample.design.expect_lost().to_dict() == {"j": pytest.approx(above * q**lost)}
     said = [a for a in eb.alarms(sample, METRICS) if "No draw of 1 large predicted cluster is resolved" in a]
     assert bool(said) == alarmed == (above * q**lost < 0.01)
+    both = eb.alarms(lost_of([10] * 18 + [4, 6], [9] * 18 + [0, 0]), METRICS)
+    assert any("No draw of 2 large predicted clusters is resolved, such as 't'" in a for a in both)
     frozen = eb.Sample(sample.units, eb.design.FrozenWeights(sample.design, sample.units))
     assert any("No draw of 1 large" in a for a in eb.alarms(frozen, METRICS)) == alarmed
 
@@ -519,7 +526,8 @@ def test_records_are_answered_or_not_by_hand():
 
 def test_draws_of_one_record_fail_together_and_are_one_trial():
     records = [*range(90), *[90] * 4]
-    assert lost_of([10] * 9 + [4], [9] * 9 + [0], records=records).design.expect_lost()["j"] > 0.9
+    alone = lost_of([10] * 9 + [4], [9] * 9 + [0], records=records).design
+    assert alone.expect_lost()["j"] == pytest.approx(10 * 10 / 91)  # ten of 91 records are not resolved
     with pytest.raises(eb.DataError, match="1 records have resolved draws and others"):
         lost_of([10] * 9 + [4], [9] * 9 + [1], records=records)
 

@@ -810,9 +810,10 @@ def test_arms_of_combinations_are_those_of_zou_and_donner(correlation):
     seen = parts.sd / np.sqrt(parts.sd**2 + unseen)
     assert [found.name_kind(j) for j in range(4)] == ["Beta, of the parts"] * 4
     np.testing.assert_allclose(found.mean, WEIGHTS @ parts.mean)
-    for weights, x, ends in zip(WEIGHTS, found.mean, found.interval(0.9), strict=True):
+    for kind, row in itertools.product([None, eb.intervals.Anytime()], range(4)):
+        weights, x, ends = WEIGHTS[row], found.mean[row], found.interval(0.9, kind)[row]
         for side, end in enumerate(ends):
-            arms = [both[side] for both in find_arms(weights, parts, parts.interval(0.9))]
+            arms = [both[side] for both in find_arms(weights, parts, parts.interval(0.9, kind))]
             pairs = itertools.product(range(3), repeat=2)
             r = correlation * np.outer(seen, seen)
             square = sum(arms[i] * arms[j] * (1 if i == j else r[i, j]) for i, j in pairs)
