@@ -115,14 +115,6 @@ def test_scikit_learn_agrees(seed):
     np.testing.assert_allclose(found.mean, [f(true, pred) for f in peers], rtol=1e-12)
 
 
-def test_f_beta_weighs_recall_by_beta():
-    pred, true = population(3)
-    e = oracle.truth(list(true), list(pred))
-    P, R = e["pairwise-precision"], e["pairwise-recall"]
-    found = eb.estimate(pred, true, eb.UniformClusters(population=true.nunique()), [m.pairwise_f(2)])
-    assert found.mean[0] == pytest.approx(5 * P * R / (4 * P + R), rel=1e-12)
-
-
 def test_unidentified_metrics_refuse():
     pred, true = population(0)
     design = eb.UniformClusters()

@@ -20,7 +20,7 @@ from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
-from erbayes.design.draws import Round, count_each, count_fixed, count_independent, count_once
+from erbayes.design.draws import Round, count_independent, count_once
 from erbayes.design.records import draws_records
 from erbayes.study import UniformEntities
 
@@ -562,35 +562,6 @@ def test_memory_of_distinct_entities_goes_with_sizes():
 CHANCES = {record: chance / 45 for record, chance in zip(TRUE, [1, 9, 2, 8, 3, 7, 4, 6, 5], strict=True)}
 
 
-def by_records(drawn, absolute=True):
-    return eb.WeightedRecords.of(labels({TRUE[r] for r in drawn}), drawn, CHANCES, absolute)
-
-
-def by_draws(drawn):
-    return eb.WeightedRecords([TRUE[r] for r in drawn], [CHANCES[r] for r in drawn], absolute=True)
-
-
-def test_summed_probabilities_unbiased_over_all_samples_and_never_worse():
-    found = {of: [] for of in (by_records, by_draws)}
-    chance = []
-    for drawn in combinations_with_replacement(TRUE, 2):  # their order says nothing
-        chance.append(np.prod([CHANCES[r] for r in drawn]) * len(set(drawn)))
-        for of, values in found.items():
-            units = eb.measure(PRED, labels({TRUE[r] for r in drawn}))
-            t = eb.engine.taylor(eb.Sample(units, of(list(drawn))), eb.metrics.ALL)
-            values.append(np.column_stack([t.mean, t.cov.diagonal()]))
-    variance = {}
-    census = eb.engine.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.ALL).mean
-    for of, values in found.items():
-        mean, var = np.moveaxis(np.array(values), -1, 0)
-        np.testing.assert_allclose(chance @ mean, census, rtol=1e-12)
-        variance[of] = chance @ (mean - census) ** 2
-        np.testing.assert_allclose(chance @ var, variance[of], rtol=1e-10, atol=1e-10)
-    assert (variance[by_records] <= variance[by_draws] + 1e-12).all()
-    links = t.names.index("true_links")
-    assert variance[by_records][links] < 0.8 * variance[by_draws][links]
-
-
 def test_summed_probabilities_are_known_weights():
     drawn = [2, 3, 4, 8, 2]
     units = eb.measure(PRED, labels("xyv"))
@@ -675,18 +646,6 @@ def test_draws_of_an_older_prediction_reach_what_they_reached_there(told):
 class TestUnseenShare:
     """The share of what a metric averages over that the sample lacks, by the chance of each unit to be in it."""
 
-    @pytest.mark.parametrize(
-        "variance",
-        [
-            lambda p: count_independent(np.arange(len(p)), p),
-            lambda p: count_fixed(np.arange(len(p)), p, 1.0),
-            lambda p: count_each(np.arange(len(p)), 1 / p, fpc=1 - p[0]),
-        ],
-    )
-    def test_equal_chances_give_the_sampling_fraction(self, variance):
-        assert variance(np.full(20, 0.25)).unseen == pytest.approx(0.75, rel=1e-15)
-        assert (variance(np.ones(3)).unseen == 0).all()
-
     def test_the_unseen_part_is_unbiased(self):
         """Over all Poisson samples of five units, Σ (1-π)/π has the mean of what samples miss."""
         chance = np.array([0.1, 0.3, 0.5, 0.9, 1.0])
@@ -714,6 +673,9 @@ def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_predi
     labels = {1: "x", 2: "y"}
     drawn = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "y"])
     design = eb.design.FrozenWeights(drawn, eb.measure(old, labels))
-    sample = eb.Sample(eb.measure(new, labels), design)
-    with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
-        sample.contributions([eb.columns.PREDICTED_LINKS])
+    units, looks = eb.measure(new, labels), eb.Looks(1, of=3)
+    sample = eb.Sample(units, design, design.expand(units), looks)
+    for one in (sample, sample.count_each()):
+        with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
+            one.contributions([eb.columns.PREDICTED_LINKS])
+        assert one.looks is looks

@@ -758,12 +758,6 @@ def test_no_field_is_forgotten_when_components_are_taken(kind, at):
         assert_same(take(one, at), other, name)
 
 
-def test_many_samples_keep_their_axes_when_components_are_taken():
-    whole = Estimates(**normal(3, 5, 4))
-    for name, one, other in walk(whole, whole.part([2, 0])):
-        assert_same(take(one, [2, 0]), other, name)
-
-
 @pytest.mark.parametrize("kind", sorted({*make_results()} - {"average"}))
 def test_no_field_is_forgotten_when_results_are_stacked(kind):
     """The first two components and the last one, each taken before, are the result again. A closed form
