@@ -20,7 +20,7 @@ from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes.auxiliary.assistance import Linearised
 from erbayes.auxiliary.second import ChangedShare, Reference, find_reached
-from erbayes.design.draws import count_each
+from erbayes.design.draws import count_each, count_independent
 from erbayes.engine.closed_form import ClosedForm
 from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
@@ -584,6 +584,8 @@ def test_repeats_that_do_not_count_are_no_draws_of_the_control():
         square = np.sum(d**2)
         np.testing.assert_allclose(moved[n], np.sum(d**4) / square + 3 * square / n)
     assert moved[None] == moved[5]
+    certain = count_independent(np.arange(12), np.array([1.0, 1.0, *[0.5] * 10]))
+    assert Effects.of(np.ones((12, 1)), certain).varying == 10
 
 
 def test_links_beyond_the_draws_are_as_without_help():
