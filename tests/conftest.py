@@ -15,7 +15,7 @@ LOADED = pytest.StashKey[bool]()
 """Whether a run without slow tests has loaded PyMC."""
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room load PyMC."""
-PLAIN = "additions asking assisted blind cli cli_folder cli_thresholds domains_shown heap matchers one_answer phases remembered stages stopping top_up undefined walk".split()
+PLAIN = "additions alarms asking assisted blind cli cli_folder cli_thresholds domains_shown heap matchers one_answer phases refusals remembered stages stars stopping top_up undefined walk".split()
 """Tests that need neither XLSX sheets nor pictures of reports."""
 OUTER_RINGS = {
     "research": r"\b(bayes|auxiliary|sensitivity|assisted|two_phase|with_errors)\b|\bstudy( import |\.)(?!populations)",

@@ -83,6 +83,7 @@ def test_a_warning_points_to_the_line_of_the_user():
     assert said == {"estimate", "compare", "thresholds"}
 
 
+@pytest.mark.slow
 def test_every_warning_of_the_package_skips_the_lines_of_the_package():
     nodes = (node for tree in parse_package().values() for node in ast.walk(tree))
     calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))

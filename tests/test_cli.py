@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -50,18 +51,28 @@ def folder(tmp_path, monkeypatch):
 
 
 def fill():
-    write("p.csv", record=PRED.index, cluster=PRED)
-    pd.DataFrame({"record": LABELS.index, "entity": LABELS.to_numpy()}).to_parquet("l.parquet")
-    write("drawn.csv", entity=DRAWN)
-    write("draws.csv", X=range(len(DRAWN)), day=[f"d{i % 3}" for i in range(len(DRAWN))], entity=DRAWN)
-    write("weights.csv", entity=WEIGHTS.index, weight=WEIGHTS)
-    write("strata.csv", entity=STRATA.index, stratum=STRATA)
-    write("lonely.csv", entity=LONELY.index, stratum=LONELY)
-    write("lonely-sizes.csv", stratum=["a", "b"], number=[9, 6])
-    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 9, 4])
+    for name, content in contents().items():
+        Path(name).write_bytes(content)
+
+
+@cache
+def contents():
+    """What the files hold, by name."""
     other = PRED.copy()
     other.iloc[::7] = 3
-    write("q.csv", record=other.index, cluster=other)
+    tables = {
+        "p": {"record": PRED.index, "cluster": PRED},
+        "drawn": {"entity": DRAWN},
+        "draws": {"X": range(len(DRAWN)), "day": [f"d{i % 3}" for i in range(len(DRAWN))], "entity": DRAWN},
+        "weights": {"entity": WEIGHTS.index, "weight": WEIGHTS},
+        "strata": {"entity": STRATA.index, "stratum": STRATA},
+        "lonely": {"entity": LONELY.index, "stratum": LONELY},
+        "lonely-sizes": {"stratum": ["a", "b"], "number": [9, 6]},
+        "sizes": {"stratum": ["s0", "s1", "s2"], "number": [5, 9, 4]},
+        "q": {"record": other.index, "cluster": other},
+    }
+    files = {f"{name}.csv": pd.DataFrame(one).to_csv(index=False).encode() for name, one in tables.items()}
+    return files | {"l.parquet": LABELS.rename_axis("record").rename("entity").reset_index().to_parquet()}
 
 
 def paired(*args):
@@ -602,6 +613,7 @@ def process(*args, cwd):
     return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, **settings)
 
 
+@pytest.mark.slow
 def test_a_process_prints_and_tells_errors_without_a_traceback(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr

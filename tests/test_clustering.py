@@ -1,6 +1,7 @@
 """Records -> clusters: validated once, by numbers that stand for the ids, with the outcome of plain pandas."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -95,19 +96,20 @@ def test_nothing_at_all():
         assert len(Clustering.of(empty).records) == 0
 
 
+@cache
+def drawn(dtype, seed, most):
+    types = {"Int64": "int64", "int64[pyarrow]": "int64", object: "uint64"}
+    ends, rng = np.iinfo(types.get(dtype, dtype)), np.random.default_rng(seed)
+    few = [ends.min, ends.max, ends.max - 1, *range(0, 120, seed)]
+    wide = rng.integers(max(ends.min, -(2**40)), min(ends.max, 2**40), size=most)
+    found = list(dict.fromkeys([*few, *(wide.tolist() if ends.bits > 8 else [])]))
+    return [found[i] for i in rng.permutation(len(found))]
+
+
 @pytest.mark.parametrize("wanted", ["int8", "uint8", "int32", "int64", "uint64", "Int64", object])
 @pytest.mark.parametrize("records", ["int8", "uint8", "int32", "int64", "uint64", "int64[pyarrow]", object])
 def test_integers_are_found_where_they_are(records, wanted):
     """Ends of every range, and enough records for several chunks and for some that share a slot."""
-
-    def drawn(dtype, seed, most):
-        types = {"Int64": "int64", "int64[pyarrow]": "int64", object: "uint64"}
-        ends, rng = np.iinfo(types.get(dtype, dtype)), np.random.default_rng(seed)
-        few = [ends.min, ends.max, ends.max - 1, *range(0, 120, seed)]
-        wide = rng.integers(max(ends.min, -(2**40)), min(ends.max, 2**40), size=most)
-        found = list(dict.fromkeys([*few, *(wide.tolist() if ends.bits > 8 else [])]))
-        return [found[i] for i in rng.permutation(len(found))]
-
     held = drawn(records, 1, 2 * CHUNK)
     inside = np.iinfo("int64" if wanted == "Int64" else "uint64" if wanted is object else wanted)
     asked = drawn(wanted, 2, 3000) + [i for i in held[:2000] if inside.min <= i <= inside.max]

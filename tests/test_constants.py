@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
 from source import parse, parse_package
 
 TESTS = Path(__file__).parent
@@ -312,6 +313,7 @@ def test_every_named_number_has_a_guard_or_a_reason():
         assert [*table] == sorted(table), "constants are sorted by name"
 
 
+@pytest.mark.slow
 def test_guards_are_tests():
     for name, guard in GUARDED.items():
         file, _, test = guard.partition("::")

@@ -93,13 +93,12 @@ NONES = ["", " ", *"-1 -1.0 -2 nan NaN None NONE NULL nUlL NA n/a <NA> NaT \\N ?
 
 
 def with_two_sources(ids):
-    """Pairs of an id and a source: each id in one that SQL alone reaches, and every other in one of DuckDB's own.
+    """Pairs of an id and a source: each id in SQLite, and every other in one of DuckDB's.
 
-    The rule is one condition in each of the two ways, so that all pairs would ask it seven times.
+    The rule is one condition in each of the two, so that all pairs would ask it seven times.
     """
-    own, by_sql = list(SOURCES)[:-2], list(SOURCES)[-2:]
-    of_own = [(id, own[i % len(own)]) for i, id in enumerate(ids[::2])]
-    return [(id, by_sql[i % len(by_sql)]) for i, id in enumerate(ids)] + of_own
+    *own, other = SOURCES
+    return [(id, other) for id in ids] + [(id, own[i % len(own)]) for i, id in enumerate(ids[::2])]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +171,7 @@ def test_every_door_reads_the_same_columns(how, rows, tmp_path):
     wanted = count(lambda: eb.measure(table, labels))
     assert (wanted == "refused") is (how in list(READ_ALIKE)[-4:])
     sources = ("frame", "arrow", "parquet", "sqlite")
-    for source in sources if rows > 60 else sources[list(READ_ALIKE).index(how) % 2 :: 2]:
+    for source in sources[(list(READ_ALIKE).index(how) + (rows > 60)) % 2 :: 2]:
         opened = SOURCES[source](table, tmp_path)
         if source == "sqlite":
             opened = replace(opened, names=list(table.columns))
@@ -214,8 +213,9 @@ def test_blanks_at_the_ends_of_clusters_are_told_by_scans_too(source, tmp_path):
         ):
             with pytest.raises(eb.DataError, match=r"1 of . are there without the blanks at their ends too"):
                 measure(frame, LABELS)
-        padded = frame.assign(cluster=[f"{x.strip()}{blank}" for x in frame.cluster])
-        assert scan(padded, LABELS, NAMES).rows == 4
+        if source == "frame":
+            padded = frame.assign(cluster=[f"{x.strip()}{blank}" for x in frame.cluster])
+            assert scan(padded, LABELS, NAMES).rows == 4
 
 
 @pytest.mark.parametrize("source", SOURCES)

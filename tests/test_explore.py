@@ -314,7 +314,7 @@ def test_a_pointer_shows_a_value_offline(tmp_path, width):
 
 DESIGNED = ("--design", "uniform-records", "--drawn", "drawn.csv")
 PICTURE = ("--picture", "picture.html")
-GROUPS = ("--by", "cluster", "--attributes", "p.csv")
+GROUPS = ("--by", "part", "--attributes", "a.csv")
 
 
 @pytest.fixture
@@ -322,6 +322,7 @@ def predictions(files):  # noqa: F811
     prediction = TRUTH.rename("cluster").rename_axis("record")
     prediction.to_csv("p.csv")
     (prediction // 2).to_csv("q.csv")
+    (prediction % 3).rename("part").to_csv("a.csv")
 
 
 def test_the_shell_writes_them(predictions, tmp_path):

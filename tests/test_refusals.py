@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -297,8 +298,10 @@ FROM = {"Labels": SimpleNamespace(design=lambda drawn_from: design_from(drawn_fr
 STORED = ReadingOptions(links=LinkOptions())
 
 
-def write_inputs(folder):
-    """Write the files that commands of doors name."""
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """The files that commands of doors name."""
+    folder = tmp_path_factory.mktemp("inputs")
     tables = {
         "p": TEXT,
         "q": FEWER.reset_index(),
@@ -317,6 +320,7 @@ def write_inputs(folder):
     with duckdb.connect(folder / "p.duckdb") as connection:
         connection.execute(f"CREATE TABLE t AS FROM '{folder}/p.csv'")
         connection.execute(f"CREATE VIEW v AS FROM '{folder}/p.csv'")
+    return folder
 
 
 def estimate(prediction, design=D, **said):
@@ -514,9 +518,8 @@ def test_remedies_are_followed(place, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", DOORS)
-def test_remedies_of_other_doors_are_followed(place, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_inputs(tmp_path)
+def test_remedies_of_other_doors_are_followed(place, inputs, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(inputs, tmp_path, dirs_exist_ok=True))
     door = DOORS[place]
     right = door.right()
     right = sorted(right if isinstance(right, list) else rounded(right))

@@ -39,6 +39,10 @@ def original(tmp_path_factory):
         table.to_csv("own.csv", index=False)
         table.assign(found=i // 4).to_csv("new.csv", index=False)
         draw_and_answer("own.csv", "to-label", *OWN)
+        Path("about").mkdir()
+        about = pd.DataFrame({"age": i, "customer": list(TRUTH), "country": ["FR", "US"] * 120})
+        about.to_csv("about/them.csv", index=False)
+        draw_and_answer("own.csv", "shown", *OWN, "--attributes", "about/them.csv")
         yield Path.cwd()
 
 
@@ -76,10 +80,6 @@ CALLS = {
 
 @pytest.mark.parametrize("command", CALLS)
 def test_the_folder_knows_the_attributes_that_it_shows(folder, command):
-    rows = {"age": range(240), "customer": list(TRUTH), "country": ["FR", "US"] * 120}
-    (folder / "about").mkdir()
-    pd.DataFrame(rows).to_csv("about/them.csv", index=False)
-    draw_and_answer("own.csv", "shown", *OWN, "--attributes", "about/them.csv")
     name, *rest = CALLS[command]
     files = rest[:1] if command == "compare" else []
     rest = rest[len(files) :]
@@ -91,13 +91,11 @@ def test_the_folder_knows_the_attributes_that_it_shows(folder, command):
 
 def test_attributes_of_the_folder_stand_back(folder):
     """A column that they do not have is one of the prediction, and other attributes are named."""
-    pd.DataFrame({"customer": list(TRUTH), "country": "FR"}).to_csv("shown.csv", index=False)
-    pd.DataFrame({"customer": list(TRUTH), "country": ["FR", "US"] * 120}).to_csv("other.csv", index=False)
-    draw_and_answer("own.csv", "shown", *OWN, "--attributes", "shown.csv")
+    pd.DataFrame({"customer": list(TRUTH), "country": "FR"}).to_csv("other.csv", index=False)
     assert "person of own.csv" in run("estimate", "shown", "--by", "person").stderr
     said = run("estimate", "shown", "--by", "country", "--attributes", "other.csv").stderr
-    assert "country of other.csv" in said and "shown.csv" not in run("estimate", "shown").stderr
-    (folder / "shown.csv").unlink()
+    assert "country of other.csv" in said and "them.csv" not in run("estimate", "shown").stderr
+    (folder / "about" / "them.csv").unlink()
     assert "own.csv has no column 'country'" in refused("estimate", "shown", "--by", "country")
 
 

@@ -313,7 +313,8 @@ def test_estimators_that_answer_alike_and_kinds_of_several_methods_are_told():
         "Alike (see Study.alike): a and again in 1 of 1 cells and metrics.",
         "Several kinds of interval: b in 1 of 1 cells and metrics.",
     )
-    assert all(note in repr(trial) and f"% {note}" in trial.latex() for note in trial.notes)
+    shown, latex = repr(trial), trial.latex()
+    assert all(note in shown and f"% {note}" in latex for note in trial.notes)
     once = Study(runs[runs.repetition == 0], 0.9)  # without Monte Carlo errors
     assert once.alike()["estimators"].tolist() == [("a", "again")]
     line = next(line for line in once.latex(["rmse"]).splitlines() if line.startswith("p & "))
