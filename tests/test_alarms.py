@@ -303,10 +303,10 @@ def test_plan_says_which_design_leaves_out_large_clusters(tmp_path, monkeypatch)
     assert "they do not tell recall of large entities" in shown.stderr
 
 
-@pytest.mark.parametrize(
-    ("size", "clusters", "noted"), [(10, 40, True), (10, 46, False), (30, 18, False), (30, 19, True)]
-)
-@pytest.mark.parametrize(("cased", "part"), [(0, 10**6), (2, 10**6), (2, 9)])
+@pytest.mark.parametrize(("size", "clusters", "noted", "cased", "part"), [
+    (10, 40, True, 0, 10**6), (10, 40, True, 2, 9), (10, 46, False, 2, 10**6), (30, 18, False, 0, 9),
+    (30, 19, True, 2, 10**6),
+])  # fmt: skip
 def test_a_cluster_with_most_links_and_ids_in_two_cases_are_noted(
     tmp_path, monkeypatch, size, clusters, noted, cased, part
 ):

@@ -132,6 +132,7 @@ def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
     assert found.table().equals(wanted.table()) and found.rows == wanted.rows
 
 
+@pytest.mark.slow
 def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_path):
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})

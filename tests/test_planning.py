@@ -97,6 +97,7 @@ def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_
         assert found[name].cost(500) == pytest.approx(known[same].cost(500))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("n", [300, 600])
 def test_promised_half_widths_are_attained_on_average(plan, n):
@@ -363,6 +364,7 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
             assert variance == pytest.approx((d[p > 0] ** 2 / p[p > 0]).sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_pilot_by_predicted_size_forecasts_other_designs():
     mean = []
     for sample in draw_samples(Multipurpose(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:

@@ -432,6 +432,7 @@ def test_each_engine_and_what_one_refuses():
     assert "No third: it is not for this design" in page and "<th>one</th><th>two</th></tr>" in page
 
 
+@pytest.mark.slow
 @drawn_too
 def test_the_same_twice():
     """So that the call to reproduce it does."""

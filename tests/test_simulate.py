@@ -112,6 +112,7 @@ def test_independent_sizes_follow_their_law(name):
     likely(observed, 15_000 * np.append(expected, 1 - expected.sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_truncated_populations_follow_the_law(name):
     law, pmf = INDEPENDENT[name]
@@ -276,6 +277,7 @@ def test_all_entities_merge_at_rate_1():
     assert sim.Merges(1.0).apply(np.zeros(3, dtype=np.int64), rng()).tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_merges_expected_precision_at_a_low_rate():
     sizes = np.bincount(TRUE)
     K = len(sizes)

@@ -262,8 +262,7 @@ def test_names_of_parent_folders_are_no_columns(tmp_path, kind, name, way):
     else:
         FRAME.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
     ways = (path, path.parent, str(path.parent / "*"), f"file://{path}")
-    for source in (ways[way], ways[way - 2]):
-        same(scan(source, LABELS), of(FRAME))
+    same(scan(ways[way], LABELS), of(FRAME))
 
 
 def test_names_of_folders_do_not_replace_a_column_of_the_files(tmp_path):
@@ -443,11 +442,14 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
     frame.to_csv(tmp_path / "p.csv", index=False)
     frame.to_parquet(tmp_path / "p.parquet")
     source = sources.get(kind, tmp_path / f"p.{kind}")
-    for record, labels in (("id", {"k": "e", "l": "e"}), ("ID", LABELS)):
-        for cluster in ("cluster", "CLUSTER"):
-            wanted = eb.measure(frame[[record, cluster]], labels)
-            same(scan(source, labels, Columns(record, cluster)), wanted)
-    same(scan(source, LABELS, Columns("ID", "id")), eb.measure(frame[["ID", "id"]], LABELS))
+    lower = {"k": "e", "l": "e"}
+    for record, cluster, labels in (
+        ("id", "CLUSTER", lower),
+        ("ID", "cluster", LABELS),
+        ("ID", "id", LABELS),
+    ):
+        wanted = eb.measure(frame[[record, cluster]], labels)
+        same(scan(source, labels, Columns(record, cluster)), wanted)
     with pytest.raises(eb.DataError, match="has no column 'Cluster'; it has 'id', 'cluster', 'ID'"):
         scan(source, LABELS, Columns(cluster="Cluster"))
 

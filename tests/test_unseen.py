@@ -247,6 +247,7 @@ def label_all(n):
     return ways
 
 
+@pytest.mark.slow
 def test_no_labelling_makes_a_difference_beyond_its_certain_ends():
     """All 203 labellings of six records, for predictions that share some clusters, or none, or all."""
     rng, attained = np.random.default_rng(7), set()
@@ -570,6 +571,7 @@ def test_no_other_interval_is_without_length():
         assert (found.interval()[:, 0] < 0).all() and (found.interval()[:, 1] > 0).all()
 
 
+@pytest.mark.slow
 def test_a_difference_lies_in_its_interval_and_at_certain_ends_at_most():
     """A few draws may show a larger difference than any that there can be."""
     beyond = 0
