@@ -197,8 +197,7 @@ def test_doors_speak_of_the_intervals_that_they_print(tmp_path, monkeypatch):
         ("compare", ["p.csv", "again.csv"], []),
     ):
         for kind, grade in (("beta-gamma", "note"), ("wald", "fault")):
-            shown = run(command, *files, *drawn, kind, *more)
-            assert shown.exit_code == 0, shown.output
+            shown = done(command, *files, *drawn, kind, *more)
             assert f"{grade}: " in shown.stderr and "shows no variation of pairwise-precision" in shown.stderr
             assert ("Wald intervals of pairwise-precision have no length" in shown.stderr) is (kind == "wald")
 
@@ -228,8 +227,7 @@ def test_the_shell_prints_grades_and_remedies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"record": range(84), "cluster": np.arange(84) // 2}).to_csv("p.csv", index=False)
     pd.DataFrame({"record": range(80), "entity": np.arange(80) // 2}).to_csv("l.csv", index=False)
-    shown = run("estimate", "p.csv", "l.csv", "--design", "uniform-records")
-    assert shown.exit_code == 0
+    shown = done("estimate", "p.csv", "l.csv", "--design", "uniform-records")
     # each of 40 pairs is found with chance 1 - (82/84)^40 = .619, and 80/.619 is 129
     assert "note: The sample shows no variation of pairwise-precision" in shown.stderr
     assert (
@@ -278,8 +276,7 @@ def test_draw_says_before_any_label_that_large_clusters_are_left_out(giant, said
     monkeypatch.chdir(tmp_path)
     clusters = np.append(np.arange(1640) // 2, np.full(giant, 9999))
     pd.DataFrame({"record": range(len(clusters)), "cluster": clusters}).to_csv("p.csv", index=False)
-    shown = run("draw", "p.csv", "--design", "uniform-records", "--n", "5", "--seed", "1", "--output", "out")
-    assert shown.exit_code == 0, shown.output
+    shown = done("draw", "p.csv", "--design", "uniform-records", "--n", "5", "--seed", "1", "--output", "out")
     drawn = pd.read_csv("out/drawn.csv")
     assert not (drawn.astype(str) == "9999").any(axis=None), "the giant is not drawn"
     assert ("largest predicted cluster of these draws has 2 records, and 11%" in shown.stderr) is said

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from checks import raises
-from test_cli import refused, run
+from shell import done, refused, run
 from test_folder import answered, fill, saved, world
 
 import erbayes as eb
@@ -356,8 +356,8 @@ def test_the_shell_draws_blind_with_controls_and_tells_who_was_lazy(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     PRED.rename_axis("record").rename("cluster").to_csv("p.csv")
     draw = ("draw", "p.csv", "--design", "uniform-records", "--n", 40, "--seed", 3, "--controls", 0.1)
-    assert run(*draw, "--output", "f").exit_code == 0
-    assert run(*draw, "--blind", "--output", "g").exit_code == 0
+    done(*draw, "--output", "f")
+    done(*draw, "--blind", "--output", "g")
     assert read_folder("g").blind and not read_folder("f").blind
     pd.testing.assert_frame_equal(read_folder("f").tasks, read_folder("g").tasks)
     fill(read_folder("f"), TRUE, change=lazy)

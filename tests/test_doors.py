@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import uuid
+from contextlib import chdir
 from dataclasses import replace
 from decimal import Decimal
 
@@ -14,11 +15,10 @@ import pytest
 from checks import raises
 from pandas._libs.parsers import STR_NA_VALUES
 from pyarrow import parquet
+from shell import run
 from test_scan import postgres  # noqa: F401
-from typer.testing import CliRunner
 
 import erbayes as eb
-from erbayes.cli import app
 from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, GroupSource, RunSQL, drawing, scan
 from erbayes.units.ids import NULL_NUMBERS, NULL_TEXTS, list_null_ids
 
@@ -29,12 +29,8 @@ OTHERS = {str: ["x", "y"], int: [7, 8]}
 
 
 def shell(folder, *args):
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        return CliRunner().invoke(app, [str(a) for a in args])
-    finally:
-        os.chdir(before)
+    with chdir(folder):
+        return run(*args)
 
 
 def table_of(id, records="abcd"):

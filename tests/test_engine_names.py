@@ -7,7 +7,8 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
+from shell import done, refused, run
+from test_cli import F1, LABELS, PRED, folder  # noqa: F401
 
 import erbayes as eb
 from erbayes import engine as engines
@@ -25,8 +26,7 @@ CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "
     ("jackknife", engines.Jackknife()),
 ])  # fmt: skip
 def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
-    shown = run(*CALL, "--engine", name, "--format", "csv")
-    assert shown.exit_code == 0, shown.output
+    shown = done(*CALL, "--engine", name, "--format", "csv")
     found = pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
     assert found["method"] == name
     sample = eb.Sample(
@@ -42,8 +42,7 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
 @pytest.mark.parametrize("name", ["closed-form", "jackknife", "bootstrap", "advised"])
 def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     call = ("compare", "p.csv", "q.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
-    shown = run(*call, "--engine", name, "--format", "csv")
-    assert shown.exit_code == 0, shown.output
+    shown = done(*call, "--engine", name, "--format", "csv")
     found, metric = pd.read_csv(io.StringIO(shown.stdout)), ["pairwise-f1"]
     both = {"p": PRED, "q": PRED.where(np.arange(len(PRED)) % 7 != 0, 3)}
     with warnings.catch_warnings():
@@ -79,8 +78,7 @@ def test_groups_take_an_engine(folder, name):  # noqa: F811
     half = pd.Series(np.where(np.arange(len(PRED)) % 2, "odd", "even"), PRED.index, name="half")
     half.rename_axis("record").to_csv(folder / "a.csv")
     call = (*CALL, "--by", "half", "--attributes", "a.csv", "--engine", name)
-    shown = run(*call, "--format", "csv")
-    assert shown.exit_code == 0, shown.output
+    shown = done(*call, "--format", "csv")
     found, sample = pd.read_csv(io.StringIO(shown.stdout)), eb.Sample(eb.measure(PRED, LABELS), DESIGN)
     wanted = eb.by_domain(sample, half, ["pairwise-f1"], prediction=PRED, engine=name, rng=SEED).table()
     columns = ["estimate", "n_eff", "lower", "upper"]
@@ -112,8 +110,7 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
 @pytest.mark.parametrize("kind", ["wald", "symmetric"])
 def test_an_interval_that_is_asked_for_is_given_beside_an_engine(folder, kind):  # noqa: F811
     def read(*options):
-        shown = run(*CALL, *options, "--format", "csv")
-        assert shown.exit_code == 0, shown.output
+        shown = done(*CALL, *options, "--format", "csv")
         return pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
 
     engine = ("--engine", "jackknife")

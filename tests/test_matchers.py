@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import refused, run
+from shell import done, refused, run
 
 RECORDS = 600
 WHO = np.arange(RECORDS) // 3
@@ -66,8 +66,7 @@ def test_two_matchers_are_compared_as_they_are(files):
     design = ("-d", "uniform-records", "--drawn", "drawn.csv", "-m", "precision", "-f", "json")
     labels = pd.read_csv("truth.csv")
     labels[labels["person"].isin(WHO[::30])].to_csv("labels.csv", index=False)
-    shown = run("compare", "own.csv:customer,grp", "dedupe.csv", "edges.csv@6.5", "labels.csv", *design)
-    assert shown.exit_code == 0, shown.stderr
+    shown = done("compare", "own.csv:customer,grp", "dedupe.csv", "edges.csv@6.5", "labels.csv", *design)
     rows = {row["prediction"]: row["estimate"] for row in json.loads(shown.stdout)["estimates"]}
     for name, file in (("own", "own.csv:customer,grp"), ("dedupe", "dedupe.csv"), ("edges", "edges.csv@6.5")):
         alone = run("estimate", file, "labels.csv", *design)
@@ -86,8 +85,8 @@ def test_a_threshold_that_may_be_of_either_score_is_asked_about(files):
         "clusters edges.csv@.99",
     ):
         assert "if links are by 'match_probability': score=" in refused(*command.split())
-    shown = run("estimate", "edges.csv@0.99", "truth.csv", "--score", "match_probability", *DESIGN)
-    assert shown.exit_code == 0 and "links from 0.99 on by match_probability of edges.csv" in shown.stderr
+    shown = done("estimate", "edges.csv@0.99", "truth.csv", "--score", "match_probability", *DESIGN)
+    assert "links from 0.99 on by match_probability of edges.csv" in shown.stderr
 
 
 def test_source_and_id_are_a_key_in_every_file(files):
@@ -114,8 +113,7 @@ def test_source_and_id_are_a_key_in_every_file(files):
     assert len(joined) == RECORDS and (joined[key].groupby(WHO).nunique() == 1).all()
     said = run(*"estimate two.csv --attributes labels.csv --by note shop.csv:shop+nr,person".split(), *DESIGN)
     assert "'labels.csv' has no column 'note'" in said.stderr or "has no column 'note'" in said.stderr
-    drawn = run(*"draw two.csv -d uniform-records -n 5 --seed 1 --attributes labels.csv -o f".split())
-    assert drawn.exit_code == 0, drawn.stderr
+    done(*"draw two.csv -d uniform-records -n 5 --seed 1 --attributes labels.csv -o f".split())
     sheet = pd.read_csv("f/sheet-A.csv", dtype=str)
     assert set(sheet["record"]) <= set(key) and {"source_dataset", "person"} <= set(sheet)
 
@@ -127,7 +125,7 @@ def test_records_without_a_cluster_are_told_what_to_do(files):
     told = refused("estimate", "dedupe.csv", "truth.csv", *DESIGN)
     assert "10 of 600 are missing" in told and "(erbayes clusters FILE --blank own -o NEW, or" in told
     for blank, records in (("own", RECORDS), ("omit", RECORDS - 10)):
-        assert run("clusters", "dedupe.csv", "--blank", blank, "-o", f"{blank}.csv").exit_code == 0
+        done("clusters", "dedupe.csv", "--blank", blank, "-o", f"{blank}.csv")
         made = pd.read_csv(f"{blank}.csv")
         assert len(made) == records
         assert (made["cluster"].value_counts()[made.loc[:9, "cluster"]] == 1).all() == (blank == "own")
@@ -146,8 +144,7 @@ def test_ids_stay_as_they_are_in_files_for_programs(files):
 
 def test_a_folder_of_pairs_knows_its_edges(files):
     every = ("--score", "match_weight", "--records", "own.csv:customer")
-    drawn = run(*"draw edges.csv --edges -d pairs -n 60 --seed 1 -o pr".split(), *every)
-    assert drawn.exit_code == 0, drawn.stderr
+    done(*"draw edges.csv --edges -d pairs -n 60 --seed 1 -o pr".split(), *every)
     table = pd.read_csv("pr/pairs.csv")
     who = pd.Series(WHO, IDS)
     same = who[table["left"]].to_numpy() == who[table["right"]].to_numpy()
@@ -159,7 +156,7 @@ def test_a_folder_of_pairs_knows_its_edges(files):
 
 
 def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
-    assert run(*"draw own.csv:customer,grp -d uniform-records -n 4 --seed 1 -o f".split()).exit_code == 0
+    done(*"draw own.csv:customer,grp -d uniform-records -n 4 --seed 1 -o f".split())
     call = json.loads((files / "f" / "drawn.json").read_text(encoding="utf-8"))["call"]
     assert call == {"prediction": "own.csv", "prediction columns": ":customer,grp"}
     sheet = pd.read_csv("f/sheet-A.csv", dtype=str)
@@ -250,8 +247,7 @@ def test_heads_of_clusters_may_be_blank(files):
 
 
 def test_one_file_at_two_thresholds(files):
-    shown = run(*"compare edges.csv@6 edges.csv@2.5 truth.csv -d uniform-clusters -m recall -f json".split())
-    assert shown.exit_code == 0, shown.stderr
+    shown = done(*"compare edges.csv@6 edges.csv@2.5 truth.csv -d uniform-clusters -m recall -f json".split())
     names = {row["prediction"] for row in json.loads(shown.stdout)["estimates"]}
     assert {"edges@6.0", "edges@2.5"} <= names
 
@@ -290,7 +286,6 @@ def test_the_page_on_matchers_names_files_of_eight_tools():
 def test_files_of_the_page_on_matchers_are_read_as_it_says(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_files_of_each_tool()
-    shown = run("clusters", *call.split(), *("-o made.csv" if "-o" not in call else "").split())
-    assert shown.exit_code == 0, shown.stderr
+    done("clusters", *call.split(), *("-o made.csv" if "-o" not in call else "").split())
     made = pd.read_csv("clusters.csv" if "-o clusters.csv" in call else "made.csv")
     assert made.shape == (RECORDS, 2) and made["cluster"].nunique() == RECORDS // 3

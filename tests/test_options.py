@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from test_cli import fill, folder, refused, run  # noqa: F401
+from shell import done, refused, run
+from test_cli import fill, folder  # noqa: F401
 from typer.models import OptionInfo
 
 from erbayes import Missing
@@ -224,11 +225,11 @@ def make_files():
         edges = pd.DataFrame({"l": ends[:-1], "r": ends[1:], "score": np.arange(len(ends) - 1) % 7.0})
         edges.to_csv("edges.csv", index=False)
         Path("there.html").write_text("old", encoding="utf-8")
-        assert run("draw", "p.csv", "-n", 5, "--seed", 1, "-o", "drawn").exit_code == 0
+        done("draw", "p.csv", "-n", 5, "--seed", 1, "-o", "drawn")
         sheet = pd.read_csv("drawn/sheet-A.csv", dtype=str, keep_default_na=False)
         sheet.assign(same="y").to_csv("drawn/sheet-A.csv", index=False)
         pairs = ("--edges", "--records", "p.csv", "--design", "pairs")
-        assert run("draw", "edges.csv", "-n", 16, "--seed", 1, "-o", "pairs", *pairs).exit_code == 0
+        done("draw", "edges.csv", "-n", 16, "--seed", 1, "-o", "pairs", *pairs)
         pd.read_csv("pairs/pairs.csv").assign(same="y").to_csv("pairs/pairs.csv", index=False)
         return read_all()
 

@@ -1,11 +1,12 @@
 """`erbayes draw --top-up`: an older folder and draws among new records, read as one sample."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import refused, run
+from shell import done, refused, run
 from test_folder import fill, world
 
 import erbayes as eb
@@ -28,22 +29,25 @@ def releases(tmp_path, monkeypatch):
     return tmp_path
 
 
-def done(*args):
-    shown = run(*args)
-    assert shown.exit_code == 0, shown.output
-    return shown
-
-
 def drawn(prediction, to, *options, design="uniform-records", n=30):
     return done("draw", prediction, "-d", design, "--n", n, "--seed", 3, "--output", to, *options)
 
 
+BOTH = {}
+"""What the files of both folders hold, which are made once."""
+
+
 def both():
     """Both folders, filled by the truth: rows that annotators add complete the old entities."""
-    drawn("old.csv", "f")
-    drawn("new.csv", "more", "--top-up", "f")
-    for folder in ("f", "more"):
-        fill(read_folder(folder), TRUE)
+    if not BOTH:
+        drawn("old.csv", "f")
+        drawn("new.csv", "more", "--top-up", "f")
+        for folder in ("f", "more"):
+            fill(read_folder(folder), TRUE)
+        BOTH.update((path, path.read_bytes()) for path in [*Path("f").iterdir(), *Path("more").iterdir()])
+    for path, content in BOTH.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
 
 
 def test_both_folders_are_one_sample(releases):

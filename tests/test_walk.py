@@ -6,7 +6,8 @@ import shlex
 
 import pandas as pd
 import pytest
-from test_cli import folder, paired, refused, run  # noqa: F401
+from shell import done, refused, run
+from test_cli import folder, paired  # noqa: F401
 from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import EDGES, TRUTH
 from typer.testing import CliRunner
@@ -35,8 +36,7 @@ def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
 
 def draw_from(prediction, options):
     """Draw a folder, and answer it by the truth."""
-    drawn = run("draw", prediction, "-d", "uniform-records", "-n", 30, "--seed", 5, *options, "-o", "f")
-    assert drawn.exit_code == 0, drawn.stderr
+    done("draw", prediction, "-d", "uniform-records", "-n", 30, "--seed", 5, *options, "-o", "f")
     sheet = pd.read_csv("f/sheet-A.csv", dtype=str, keep_default_na=False)
     home = sheet["task"].map(sheet[sheet["role"] == "drawn"].set_index("task")["record"])
     entity = {str(record): name for record, name in TRUTH.items()}
@@ -53,8 +53,7 @@ def test_a_folder_knows_all_records_of_scored_edges(files, of_edges):  # noqa: F
     links = (f"edges.csv:{left},{right},{score}@3", ["--records", "ids.csv"])
     draw_from(*(links if of_edges else ("own.csv", ["--cluster", "group"])))
     call = ("thresholds", "edges.csv", "f", "--at", "3", "--format", "json")
-    found = run(*call)
-    assert found.exit_code == 0, found.stderr
+    found = done(*call)
     assert found.stdout == run(*call, "--records", "ids.csv").stdout
 
 
@@ -93,8 +92,8 @@ def test_a_report_says_that_nobody_may_have_looked(files):  # noqa: F811
     pytest.importorskip("matplotlib")
     TRUTH.rename("group").rename_axis("key").reset_index().to_csv("own.csv", index=False)
     draw_from("own.csv", ["--cluster", "group"])
-    written = run("report", "f")
-    assert written.exit_code == 0 and "never changed a default" in written.stderr
+    written = done("report", "f")
+    assert "never changed a default" in written.stderr
     with open("report.html", encoding="utf-8") as page:
         text = page.read()
     assert "caution" in text and "never changed a default" in text and "<td>cautions" not in text
