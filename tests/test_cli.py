@@ -244,17 +244,23 @@ def test_columns_by_name(folder):
     assert estimated("--design", "uniform-clusters", *named[:4], files=("p2.csv", "l2.csv")) == wanted
 
 
+def fill_more():
+    """Draws enough for intervals, also by group."""
+    i, rng = np.arange(1200), np.random.default_rng(1)
+    for name, share in (("p.csv", 0.9), ("q.csv", 0.75)):
+        cluster = np.where(rng.random(1200) < share, i // 4, rng.integers(0, 300, 1200))
+        write(name, record=i, cluster=cluster, part=rng.integers(0, 2, 1200))
+    write("sampled.csv", record=i[:96], entity=i[:96] // 4)
+    write("e.csv", l=i[:-1], r=i[1:], score=(i[1:] // 4 == i[:-1] // 4) + 0.1 * rng.integers(0, 9, 1199))
+
+
 @pytest.mark.parametrize("more", ["", "--by part --attributes p.csv:record", "--annotator-errors missed=.1"])
 @pytest.mark.parametrize("call", ["estimate p.csv", "compare p.csv q.csv", "impact p.csv"])
 def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkeypatch, call, more):
     """The estimate ± t standard errors in each row, and what is quoted are ends of rows."""
     for name in ("FIRST", "LAST"):
         monkeypatch.setattr(f"erbayes.analysis.sensitivity.{name}", 5)
-    i, rng = np.arange(1200), np.random.default_rng(1)
-    for name, share in (("p.csv", 0.9), ("q.csv", 0.75)):
-        cluster = np.where(rng.random(1200) < share, i // 4, rng.integers(0, 300, 1200))
-        write(name, record=i, cluster=cluster, part=rng.integers(0, 2, 1200))
-    write("sampled.csv", record=i[:96], entity=i[:96] // 4)
+    fill_more()
     asked = f"{call} sampled.csv -d uniform-clusters --level .8 --interval symmetric {more} --format json"
     shown = json.loads(done(*asked.split()).stdout)
     table, said = pd.DataFrame(shown["estimates"]), " ".join(shown["sentences"])
@@ -275,7 +281,7 @@ def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkey
 PICTURES = {
     "estimate p.csv --picture a.png": "forest",
     "estimate p.csv --picture a.html": "forest",
-    "estimate p.csv --by cluster --picture a.svg": "by_domain",
+    "estimate p.csv --by part --picture a.svg": "by_domain",
     "compare p.csv q.csv --picture a.pdf": "comparison",
     "thresholds e.csv --records p.csv --at 3 --picture a.html": "curve",
     "thresholds e.csv --records p.csv --at 3 --picture a.svg": "curve",
@@ -285,7 +291,7 @@ PICTURES = {
 @pytest.mark.parametrize("call", PICTURES)
 def test_a_picture_shows_what_is_printed(folder, monkeypatch, call):
     """The same result, with the level and the interval that are asked for."""
-    write("e.csv", l=PRED.index[:-1], r=PRED.index[1:], score=np.arange(len(PRED) - 1) % 7.0)
+    fill_more()
     drawn = []
 
     def draw(result, **settings):
@@ -296,12 +302,13 @@ def test_a_picture_shows_what_is_printed(folder, monkeypatch, call):
     for name in ("plot", "explore"):
         monkeypatch.setattr(f"erbayes.metrics.tables.Pictured.{name}", draw)
     asked = "-d uniform-clusters -m f1 --level .8 --interval wald"
-    shown = pd.DataFrame(listed(*call.split(), "l.parquet", *asked.split()))
+    shown = pd.DataFrame(listed(*call.split(), "sampled.csv", *asked.split()))
     ((result, settings),) = drawn
     assert result.picture == PICTURES[call] and Path(call.split()[-1]).exists()
     (kind,) = settings.pop("kinds", [settings.pop("kind", None)])
     table, ends = result.table(**settings, kind=kind), ["estimate", "lower", "upper"]
     np.testing.assert_array_equal(shown[ends].astype(float), table[ends])
+    assert table["lower"].notna().any()
 
 
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):

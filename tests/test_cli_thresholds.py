@@ -181,6 +181,10 @@ def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(fil
     ):
         result = judge(*source, *some)
         pd.testing.assert_frame_equal(table_of(result), wanted, check_dtype=False)
+    own = pd.DataFrame({"id": LABELS.index[::-1], "k": LABELS.index, "entity": LABELS})
+    own.to_csv("labels.csv", index=False)  # in which --record names the column too
+    pd.testing.assert_frame_equal(table_of(judge("renamed.csv", *told, *some)), wanted, check_dtype=False)
+    own[["k", "entity"]].to_csv("labels.csv", index=False)
     said = "read clusters at 3 thresholds of clusters.csv: -0.5 (cluster_mw_-0_5), 1.5 (cluster_mw_1_5), 4"
     assert said in judge("clusters.csv", *some).stderr
     unclear = dict(zip(SPLINK.values(), ("cluster_1", "cluster_2", "x"), strict=True))

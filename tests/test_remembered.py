@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from checks import raises
 from shell import done, refused, run
 from test_folder import rewritten
 from test_report import undrawn  # noqa: F401
+
+from erbayes import DataError
+from erbayes.cli.predictions import read_drawn_from
+from erbayes.labels.folder import read_folder
 
 TRUTH = {f"r{i}": i // 3 for i in range(240)}
 COMMANDS = {
@@ -180,6 +185,12 @@ def test_what_cannot_be_recalled(folder):
     # what is said is not recalled
     assert "has a column 'nope', which --record" in refused("estimate", "to-label", "--record", "nope")
     rewritten(folder / "to-label", lambda about: about.pop("call"), fits=True)
+    raises(
+        DataError,
+        "to-label remembers no file that it was drawn from",
+        read_drawn_from,
+        read_folder("to-label"),
+    )
     said = "to-label does not say what was drawn from: name PREDICTION before it"
     assert said in refused("estimate", "to-label")
     done("estimate", "own.csv", "to-label", *OWN)
