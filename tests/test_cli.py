@@ -278,6 +278,14 @@ def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkey
         assert (off.abs() <= half).all(axis=1).any(), (low, high)
 
 
+@pytest.mark.parametrize("call", ["estimate p.csv", "compare p.csv q.csv"])
+def test_an_engine_that_draws_prints_the_same_again(folder, call):
+    fill_more()
+    asked = f"{call} sampled.csv -d uniform-clusters -m f1 --by part --engine bootstrap -f csv"
+    first, again = (done(*asked.split()).stdout for _ in range(2))
+    assert first == again and ",," not in first.partition("\n")[2]
+
+
 PICTURES = {
     "estimate p.csv --picture a.png": "forest",
     "estimate p.csv --picture a.html": "forest",
