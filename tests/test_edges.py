@@ -81,6 +81,8 @@ def test_thresholds_are_quantiles_of_distinct_scores():
     assert edges.thresholds(3).tolist() == [100, 50, 0]
     assert edges.thresholds(200).tolist() == list(range(100, -1, -1))
     assert edges.thresholds([3, 5, 3]).tolist() == [5, 3]
+    long = Edges.of(table.assign(score=[0.123456] * 100 + [0.71828] * 3), [0, 1])
+    assert long.thresholds(2).tolist() == [0.7, 0.123456]  # the shortest number above the next lower score
 
 
 def test_columns_of_splink_and_of_dedupe_are_known():

@@ -163,6 +163,8 @@ def test_chains_have_diagnostics():
     quoted = replace(draws, other=ClosedForm()(SAMPLE, metrics), weight=np.array([0.0, 1.0]))
     beside = engines.side_by_side({"Bayes": quoted}, metrics).table()[["ess_bulk", "r_hat"]]
     assert beside.isna().all(axis=1).tolist() == [True, False], "chains say nothing of what is quoted"
+    asked = replace(draws, kind=engines.BCa()).table(kind=draws.kind, errors=True)
+    assert (asked[["lower_mcse", "upper_mcse"]] > 0).all(axis=None)  # of the kind that is asked for
     alone = engines.side_by_side({"Bayes": chains((1, 300))}, metrics).table()
     assert alone[["ess_bulk", "r_hat"]].isna().all(axis=None)
 

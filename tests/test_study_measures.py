@@ -131,23 +131,6 @@ def test_pit_values_are_between_the_bounds_next_to_the_truth():
     assert abs(many.mean() - 0.5) < 0.03 and abs(many.std() - 12**-0.5) < 0.02
 
 
-def test_pit_values_of_right_intervals_are_uniform_and_go_to_arviz():
-    rng, n = np.random.default_rng(3), 4000
-    truth = rng.normal(size=n)
-    x = truth + rng.normal(size=n)  # posterior of a normal mean with a normal prior: N(x/2, 1/2)
-    levels = [0.9, 0.5, 0.2]
-    z = {0.9: 1.6448536, 0.5: 0.6744898, 0.2: 0.2533471}
-    bounds = {}
-    for i, level in enumerate(levels):
-        end = f"_{level:g}" if i else ""
-        bounds |= {f"lower{end}": x / 2 - z[level] * 0.5**0.5, f"upper{end}": x / 2 + z[level] * 0.5**0.5}
-    rest = {"estimator": "right", "repetition": range(n), "truth": truth, "estimate": x / 2, "se": 0.7}
-    trial = Study(pd.DataFrame(CELL | rest | bounds), 0.9)
-    counts = np.histogram(trial.pit(), np.linspace(0, 1, 11))[0]
-    assert ((counts - n / 10) ** 2 / (n / 10)).sum() < 27.9  # the .999 quantile of chi-square with 9 degrees
-    assert trial.table().coverage.iloc[0] == pytest.approx(0.9, abs=0.02)
-
-
 def test_text_has_the_digits_of_its_monte_carlo_error():
     trial = Study(simulated(200), 0.9)
     table, text = trial.table(), trial.rounded(("bias", "coverage"))
