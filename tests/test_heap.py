@@ -93,6 +93,9 @@ def test_a_heap_has_its_size_and_its_excess():
     assert (heap.size, heap.clusters, heap.excess) == (50, 120, 120 + 10 * 4 - 6 * 4)
     said = "120 of the predicted clusters have 50 records, and each size around that has about 2: either entities"
     assert str(heap).startswith(said)
+    # of two, the one that is clearer and not the one of more clusters
+    two = dict.fromkeys(range(1, 20), 100) | {20: 300} | dict.fromkeys(range(21, 60), 4) | {60: 120}
+    assert (find_heap(of(two)).size, find_heap(of({s: n for s, n in two.items() if s < 60})).size) == (60, 20)
 
 
 DENSE, LOW = dict.fromkeys(range(1, 56), 40), {15: 20}
