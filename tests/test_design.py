@@ -679,11 +679,3 @@ def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_predi
         with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
             one.contributions([eb.columns.PREDICTED_LINKS])
         assert one.looks is looks
-
-
-def test_draws_are_of_records_if_each_had_a_chance_in_the_prediction_that_was_drawn_from():
-    labels = {1: "x", 2: "x"}
-    joined, apart = (eb.measure(prediction, labels) for prediction in ({1: "a", 2: "a"}, {1: "a", 2: "b"}))
-    for then, now, chance in ((joined, apart, True), (apart, joined, False)):
-        design = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn_from=then.known)
-        assert draws_records(eb.design.FrozenWeights(design, then), now) is chance

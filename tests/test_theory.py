@@ -323,29 +323,3 @@ def test_a_second_clustering():
         matches(found, [ends[0][0], min(ends[1][1], 1)], 1e-7)
         checked += 1
     assert checked > 2 and apart
-
-
-def test_two_phases():
-    """Step 30: both forms of the variance, that with the best weight, and the split of a budget."""
-    V = np.cov(RNG.multivariate_normal([0, 0], [[2, 1.2], [1.2, 1]], 50).T)
-    careful, every = 100, 450
-    f = careful / every
-
-    def of(weight):
-        """The variance of d - weight e."""
-        return np.array([1, -weight]) @ V @ [1, -weight]
-
-    def neyman(weight):
-        return V[0, 0] / every + (1 / careful - 1 / every) * of(weight)
-
-    for weight in (0.0, 0.4, 1.0):
-        groups = of(weight * (1 - f)) / careful + weight**2 * (1 - f) ** 2 * V[1, 1] / (every - careful)
-        np.testing.assert_allclose(neyman(weight), groups, rtol=1e-12)
-    square, best = V[0, 1] ** 2 / (V[0, 0] * V[1, 1]), V[0, 1] / V[1, 1]
-    np.testing.assert_allclose(neyman(best), V[0, 0] * ((1 - square) / careful + square / every), rtol=1e-12)
-    # a careful draw costs as much as ten cheap ones: the best split of a budget, by a search of all
-    budget, cost = 10_000.0, 10.0
-    n = np.linspace(100, 990, 100_000)
-    split = budget - cost * n
-    least = np.argmin((1 - square) / n + square / split)
-    assert split[least] / n[least] == pytest.approx(np.sqrt(cost * square / (1 - square)), rel=1e-3)
