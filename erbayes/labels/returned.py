@@ -29,7 +29,7 @@ from .folder import DECIDED, Folder, read_folder
 from .labelling_tasks import FILLED, HAS_XLSX, drawn_records, write_sheet
 from .page import ADDED, CANDIDATE, CLUSTER, CONTROL, KEYS, SECONDS, WHY
 from .source import open_source
-from .stars import Stars, describe_counts
+from .stars import Stars, describe_counts, occurs
 from .verdicts import HARMLESS, State, reach_verdicts
 
 JUDGES_ITS_OWN = (
@@ -333,7 +333,7 @@ def _suspect(returned: Labels) -> list[str]:
 
 def _take_complete(returned: Labels) -> pd.DataFrame:
     complete = returned.states[returned.states["state"] == State.ANSWERED]
-    return returned.answers.merge(complete[["annotator", "task"]])
+    return returned.answers[occurs(returned.answers, complete, ["annotator", "task"])]
 
 
 def _list_disputed(returned: Labels) -> pd.DataFrame:

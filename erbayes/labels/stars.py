@@ -6,7 +6,7 @@ A *star* is a drawn record and its candidates, each answered as a match or not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import refuse_names, to_frame
+from .._internal.arrays import BoolArray, refuse_names, to_frame
 from .._internal.errors import DataError, number, refuse_cases
 from ..design import UniformRecords
 from ..units.clustering import Clustering
@@ -110,17 +110,26 @@ def read_stars(
     matched = matches[["record"]].assign(entity=entity[matches["sampled"]].to_numpy())
     members = pd.concat([drawn_alone, matched]).drop_duplicates(ignore_index=True)
 
-    within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
+    apart = stars[stars["max"] == 0].assign(entity=lambda rows: entity[rows["sampled"]].to_numpy())
     twice = members[members["record"].duplicated(keep=False)]
     flaws: dict[Any, pd.DataFrame] = {
         Flaw.DIFFERING: stars[stars["min"] < stars["max"]],
         Flaw.UNANSWERED: stars[stars["max"].isna()],
-        Flaw.INTRANSITIVE: within[within["max"] == 0],
+        Flaw.INTRANSITIVE: apart[occurs(apart, members, ["entity", "record"])],
         Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
         Flaw.NOT_SAMPLED: not_sampled,
     }
-    listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
+    listed = [pd.DataFrame(columns=["sampled", "record", "problem"])]
+    listed += [rows[["sampled", "record"]].assign(problem=flaw) for flaw, rows in flaws.items() if len(rows)]
     return Stars(members, pd.Index(entity[drawn]), pd.concat(listed, ignore_index=True).astype(object))
+
+
+def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolArray:
+    """Return whether some of the other rows have the same values in the columns `by`, (rows,)."""
+    # answers are few, and an index of pandas for them takes more time than a set
+    one, other = (zip(*(table[name].tolist() for name in by), strict=True) for table in (rows, others))
+    known = set(other)
+    return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
 
 
 def _read_pairs(pairs: Any, drawn: pd.Index, left: str, right: str, answer: str) -> pd.DataFrame:

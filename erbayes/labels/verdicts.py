@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import NO, YES, BoolArray
+from .._internal.arrays import NO, YES
 from .._internal.errors import DataError, head
 from ..units.clustering import Clustering
 from ..units.ids import as_index, kind
@@ -28,7 +28,7 @@ from .drawn import RecordDraws
 from .folder import DECIDED, Folder, answer_files
 from .labelling_tasks import FILLED, drawn_records, read_sheet
 from .page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
-from .stars import Flaw, Stars, read_stars
+from .stars import Flaw, Stars, occurs, read_stars
 
 
 class Fault(Enum):
@@ -144,14 +144,6 @@ class TaskAnswers:
         return self.marks[(self.marks["same"] == "y") & (self.marks["role"] != CONTROL)]
 
 
-def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolArray:
-    """Return whether some of the other rows have the same values in the columns `by`, (rows,)."""
-    # answers are few, and an index of pandas for them takes more time than a set
-    one, other = (zip(*(table[name].tolist() for name in by), strict=True) for table in (rows, others))
-    known = set(other)
-    return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
-
-
 def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
     """Return the rows of all files about tasks that are begun in them, with the columns `ROWS`."""
     tables = [pd.DataFrame(columns=ROWS, dtype=object)]
@@ -262,7 +254,7 @@ def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> Ta
     }
     for fault, places in faulty.items():
         problems.note(fault, places)
-    incomplete = states["unusable"] | occurs(states, pd.concat([t[KEY] for t in faulty.values()]), KEY)
+    incomplete = states["unusable"] | np.any([occurs(states, t, KEY) for t in faulty.values()], axis=0)
     state = pd.Series(State.ANSWERED, states.index, dtype=object).mask(incomplete, State.INCOMPLETE)
     states["state"] = state.mask(states["undecided"], State.CANNOT_TELL)
     return TaskAnswers(states[marked | states["undecided"]], marks)
@@ -311,15 +303,14 @@ def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]
 
 def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return what the files of each annotator say together, and note where they contradict each other."""
-    states = answers.states
+    # a page counts on from save to save
+    longest = answers.states.groupby(BY, sort=False)[SECONDS].transform("max")
+    states = answers.states.assign(**{SECONDS: longest})
     complete = states[states["state"] != State.INCOMPLETE]
     marks = answers.marks[occurs(answers.marks, complete, KEY)]
     differing = _find_differing(TaskAnswers(complete, marks).accepted, complete, BY)
     problems.note(Fault.CONTRADICTED, differing)
-    merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
-    # a page counts on from save to save
-    seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
-    merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
+    merged = pd.concat([complete, states]).drop_duplicates(BY, ignore_index=True)  # complete ones come first
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
     return TaskAnswers(merged, marks.drop_duplicates([*BY, "record", "same"]))
 
