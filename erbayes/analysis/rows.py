@@ -240,10 +240,10 @@ def intervals_table(
         if at := [i for i in range(first, len(refused), simultaneous) if not refused[i]]:
             part = fit.part(at)
             table.loc[at, ends] = part.table(simultaneous_level(part, level), kind)[ends].to_numpy()
-    table.loc[refused, ends] = np.nan
-    reasons = table["reason"] if "reason" in table else [""] * len(few)
+    for end in ends:
+        table[end] = np.where(refused, np.nan, table[end])
     table["kind"] = np.where(refused, "none", table["kind"])
-    table["reason"] = [why or reason for why, reason in zip(few, reasons, strict=True)]
+    table["reason"] = [why or reason for why, reason in zip(few, table.get("reason", few), strict=True)]
     if n_eff is not None:
         table.insert(list(table.columns).index(before), "n_eff", n_eff)
     return pd.concat([pd.DataFrame(rows, table.index), table], axis=1)
