@@ -20,6 +20,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     ("assisted",),
     ("averages", "heavy-tails", "model-differences", "size-model"),
     ("advised", "averages", "heavy-tails", "model-differences", "size-model"),
+    (),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 

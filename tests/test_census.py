@@ -76,8 +76,17 @@ def test_census_of_predicted_clusters(seed):
     np.testing.assert_allclose(values.sd, 0, atol=1e-12)
 
 
-PRECISIONS = (m.pairwise_precision, m.pairwise_f1, m.b3_precision, m.muc_precision, m.purity)
-RECALLS = (m.pairwise_recall, m.pairwise_f1, m.b3_recall, m.muc_recall, m.inverse_purity)
+MIRRORED = {
+    "pairwise-precision": "pairwise-recall",
+    "pairwise-f1": "pairwise-f1",
+    "b3-precision": "b3-recall",
+    "muc-precision": "muc-recall",
+    "purity": "inverse-purity",
+    "cluster-precision": "cluster-recall",
+    "cluster-recall": "cluster-precision",
+    "cluster-f1": "cluster-f1",
+    "closest-cluster-precision": "closest-cluster-recall",
+}
 
 
 def test_sampled_predicted_clusters_are_entities_of_a_prediction_that_is_the_truth():
@@ -88,7 +97,7 @@ def test_sampled_predicted_clusters_are_entities_of_a_prediction_that_is_the_tru
     for design in (eb.UniformClusters(), eb.UniformRecords(repeats=True)):
         found, wanted = (
             eb.engine.taylor(eb.Sample(units, design), metrics).apply(metrics)
-            for units, metrics in ((clusters, PRECISIONS), (entities, RECALLS))
+            for units, metrics in ((clusters, [*MIRRORED]), (entities, [*MIRRORED.values()]))
         )
         for one, other in ((found, wanted), (found.unseen, wanted.unseen)):
             for name in ("mean", "cov", "df") if one is found else ("effective", "reach", "third"):

@@ -107,9 +107,10 @@ def _find_equal(first: Fitted, second: Fitted) -> BoolArray:
 def _measure_reach(first: _Side, second: _Side) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
     of_pseudo_units = np.maximum(*(np.abs(side.fit.unseen.reach).sum(axis=-1) for side in (first, second)))
-    metrics = first.draws.metrics
-    # a share is 0 or 1 on an entity, and others move no further than by pseudo-units
-    whole = np.where([m.is_share for m in metrics], [m.clusters_in_error for m in metrics], of_pseudo_units)
+    metrics, by_entity = first.draws.metrics, first.draws.sample.units.by_entity
+    # a share is 0 or 1 on a unit, and others move no further than by pseudo-units
+    in_error = [m.count_in_error(by_entity) for m in metrics]
+    whole = np.where([m.is_share for m in metrics], in_error, of_pseudo_units)
     return whole[:, None].repeat(2, axis=1)
 
 

@@ -66,11 +66,8 @@ class Fitted:
         sample, draws, Z = self.sample, self.sample.expansion, self.contributions
         k, size, units = len(self.counted), len(self.counted) + len(self.known), sample.units.pseudo_units
         pseudo = np.zeros((len(units), size))
-        for j, column in enumerate(self.counted):
-            try:
-                pseudo[:, j] = units.column(column)
-            except NotIdentified:  # only the sampled units have it
-                pseudo[:, j] = np.nan
+        for j, column in enumerate(self.counted):  # some columns are of sampled units alone
+            pseudo[:, j] = units.column(column) if column.identified(units) else np.nan
         mean, cov = np.zeros((*sample.leading, size)), np.zeros((*sample.leading, size, size))
         mean[..., :k], mean[..., k:] = Z.sum(axis=-2), [sample.units.total(t.column) for t in self.known]
         cov[..., :k, :k] = draws.covariance(draws.residuals(Z))
@@ -84,6 +81,7 @@ class Fitted:
             df_per_draw=np.maximum(draws.number - draws.df_lost, 0) / draws.number,
             absolute=draws.absolute,
             pseudo_units=pseudo,
+            by_entity=units.by_entity,
             unreached_share=sample.out_of_reach,
         )
 

@@ -146,12 +146,12 @@ class Metric:
         """Whether it differs if a matcher caps its clusters, and no sampled entity shows it."""
         return any(map(u.depends_on_true_size, self.columns))
 
-    @cached_property
-    def clusters_in_error(self) -> float:
-        """How much of what this averages over an entity in error has, over a right one."""
+    def count_in_error(self, by_entity: bool) -> float:
+        """Return how much of what this averages over a unit in error has, over a right one."""
         sizes = {u.whole_column(c): max(share, 0.0) for c, share in self.size}
-        # an entity that errs has two predicted clusters or more, where a right one has one
-        return 1 + sizes.get(u.PREDICTED_CLUSTERS, 0.0) / (sum(sizes.values()) or 1.0)
+        # an entity that errs has two predicted clusters or more, a cluster two entities; right ones have one
+        others = u.PREDICTED_CLUSTERS if by_entity else u.ENTITIES
+        return 1 + sizes.get(others, 0.0) / (sum(sizes.values()) or 1.0)
 
 
 AVERAGED: tuple[u.Column, ...] = (u.PREDICTED_LINKS, u.TRUE_LINKS, u.RECORDS)

@@ -52,8 +52,8 @@ class Totals(Nearest):
 
     `contributions` (..., n, c): those of draws to the first c totals, while the others are known; `unseen`,
     `repeated` (..., n): of each draw, as in `count_unseen`; `df_per_draw`: degrees of freedom; `absolute`:
-    false if totals are known up to a common factor; `pseudo_units` (4, k): their columns (see
-    `Units.pseudo_units`); `unreached_share` (..., 3): of each of `AVERAGED` (see `Unseen`).
+    false if totals are known up to a common factor; `pseudo_units` (4, k): their columns, and `by_entity`, as
+    in `Units`; `unreached_share` (..., 3): of each of `AVERAGED` (see `Unseen`).
     """
 
     names: tuple[str, ...]
@@ -65,6 +65,7 @@ class Totals(Nearest):
     df_per_draw: FloatArray
     absolute: bool
     pseudo_units: FloatArray
+    by_entity: bool
     unreached_share: FloatArray
 
     def sizes(self, metrics: Sequence[Metric]) -> FloatArray:
@@ -105,7 +106,7 @@ class Totals(Nearest):
         # variances of totals are differences of large numbers, so that draws that are alike leave rounding
         size = (np.abs(J) @ np.abs(self.mean)[..., None])[..., 0] ** 2
         still = np.abs(np.diagonal(cov, axis1=-2, axis2=-1)) <= SILENT * size
-        in_error = np.array([[metric.clusters_in_error, 1.0] for metric in metrics])
+        in_error = np.array([[metric.count_in_error(self.by_entity), 1.0] for metric in metrics])
         return Estimates(
             names=names,
             mean=mean,
