@@ -218,16 +218,17 @@ def test_the_sheet_of_decisions_has_no_controls_and_may_add_one(tmp_path):
 
 
 def test_annotators_by_hand(tmp_path):
-    """One task of each kind: refused, accepted, added, a control refused, one accepted, and none told."""
+    """One task of each kind: refused, accepted, added, a control refused, one accepted, one begun, and none told."""
     folder = folder_of(tmp_path / "f", controls=0.9)
     given = folder.tasks[["task", "record", "role"]].copy()
     given["same"] = np.where(given["role"] == "candidate", "n", "y")
     first = {role: given.index[given["role"] == role] for role in ("cluster", "candidate", "control")}
     given.loc[[*first["cluster"][:3], *first["control"][:4]], "same"] = "n"
     given.loc[first["candidate"][:2], "same"] = "y"
-    given = given[~given["task"].isin(given["task"].iloc[-3:])]
+    begun = given[given["task"] == given["task"].iloc[-4]].iloc[:-1].assign(same="y")
+    given = given[~given["task"].isin(given["task"].iloc[-4:])]
     more = pd.DataFrame({"task": given["task"].iloc[-1], "record": ["new1", "new2"], "role": "", "same": "y"})
-    table = pd.concat([given, more]).assign(cannot_tell="")
+    table = pd.concat([given, more, begun]).assign(cannot_tell="")
     write_sheet(table, folder.path / "sheet-A.csv")
     row = read_labels(folder).annotators().iloc[0]
     assert row["tasks"] == given["task"].nunique()
