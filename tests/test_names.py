@@ -42,22 +42,8 @@ def test_no_helper_of_the_tests_is_left_alone():
     assert not alone, "helpers that nobody calls: list them where they belong, or let them go"
 
 
-PASSED_ON = {
-    *(
-        "level",
-        "kind",
-        "kinds",
-        "simultaneous",
-        "rng",
-        "missing",
-        "frame",
-        "blocks",
-        "any_id",
-        "pairs",
-        "near",
-    ),
-    *("attributes", "candidates", "links", "overlap", "rule", "limit"),
-}
+PASSED_ON = {*"level kind kinds simultaneous rng missing frame blocks any_id pairs near".split()}
+PASSED_ON |= {*"attributes candidates links overlap rule limit".split()}
 """Options that mean the same wherever they stand."""
 OF_SHELL = {"inputs": "level", "scored": "level", "asked": "kind"}
 """What classes of options say, by the names of their parameters."""

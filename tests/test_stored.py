@@ -91,24 +91,12 @@ def _designs():
     yield "distinct entities", _estimate(eb.DistinctEntities(draws=150))
     yield "entities", _estimate(eb.UniformClusters(population=900), ALL, some)
     yield "entities of unknown number", _estimate(eb.UniformClusters(), some=some)
-    yield (
-        "entities with weights",
-        _estimate(
-            eb.KnownWeights(pd.Series(np.linspace(1, 3, len(entities)), entities), draws=entities), some=some
-        ),
-    )
+    weighted = eb.KnownWeights(pd.Series(np.linspace(1, 3, len(entities)), entities), draws=entities)
+    yield "entities with weights", _estimate(weighted, some=some)
     yield "strata", _estimate(eb.Stratified(strata, {"large": 300, "small": 600}), ALL, some)
-    yield (
-        "unresolved",
-        _estimate(
-            Responding(
-                eb.UniformRecords(draws=np.array(WORLD.entities)[resolved].tolist()),
-                resolved,
-                records=list(WORLD.drawn),
-            ),
-            some=WORLD.some(np.array(WORLD.entities)[resolved]),
-        ),
-    )
+    told = np.array(WORLD.entities)[resolved].tolist()
+    responding = Responding(eb.UniformRecords(draws=told), resolved, records=list(WORLD.drawn))
+    yield "unresolved", _estimate(responding, some=WORLD.some(told))
     old, new = WORLD.truth.index[:1_200], WORLD.truth.index[1_200:]
     both = [WORLD.truth[[r for r in WORLD.drawn if r in part]].tolist() for part in (old, new)]
     yield "two rounds", _estimate(eb.top_up(WORLD.labels, (old, both[0]), (new, both[1])))
@@ -126,58 +114,30 @@ def _engines():
 def _questions():
     two = {"one": WORLD.prediction, "other": WORLD.second}
     yield "compare", eb.compare(two, WORLD.labels, WORLD.records).table()
-    yield (
-        "thresholds",
-        eb.thresholds(
-            WORLD.edges, WORLD.labels, WORLD.records, A_FEW, records=WORLD.truth.index, at=6
-        ).table(),
-    )
-    yield (
-        "stages",
-        eb.stages(WORLD.edges, WORLD.labels, WORLD.records, 0.5, records=WORLD.truth.index).table(),
-    )
+    given, everyone = (WORLD.edges, WORLD.labels, WORLD.records), WORLD.truth.index
+    yield "thresholds", eb.thresholds(*given, A_FEW, records=everyone, at=6).table()
+    yield "stages", eb.stages(*given, 0.5, records=everyone).table()
     yield "groups", eb.by_domain(WORLD.sample(), WORLD.region, A_FEW, prediction=WORLD.prediction).table()
-    yield (
-        "impact",
-        eb.impact(
-            WORLD.prediction,
-            WORLD.labels,
-            WORLD.records,
-            STATISTICS,
-        ).table(),
-    )
+    yield "impact", eb.impact(WORLD.prediction, WORLD.labels, WORLD.records, STATISTICS).table()
     yield "assisted", eb.assisted(WORLD.prediction, WORLD.labels, WORLD.records, by=WORLD.second).table()
-    careful = WORLD.entities[:60]
-    cheap = WORLD.second[WORLD.drawn].tolist()
-    yield (
-        "two phases",
-        eb.two_phase(
-            WORLD.prediction,
-            WORLD.some(careful),
-            eb.UniformRecords(draws=careful),
-            cheap=WORLD.second[WORLD.second.isin(cheap)],
-            cheap_design=eb.UniformRecords(draws=cheap),
-        ).table(),
-    )
+    careful, cheap = WORLD.entities[:60], WORLD.second[WORLD.drawn].tolist()
+    second = {"cheap": WORLD.second[WORLD.second.isin(cheap)], "cheap_design": eb.UniformRecords(cheap)}
+    found = eb.two_phase(WORLD.prediction, WORLD.some(careful), eb.UniformRecords(careful), **second)
+    yield "two phases", found.table()
     yield "check", labels.check(WORLD.sample(), {"pairwise-precision": 0.7, "pairwise-recall": 0.6}).table()
     yield "plan", forecast(WORLD.sample(), A_FEW, {"records": eb.UniformRecords()}).table()
     yield "features", features(WORLD.sample()).head(12)
-    asked = pairs.draw_pairs(WORLD.edges, 120, records=WORLD.truth.index, seed=5)
+    asked = pairs.draw_pairs(WORLD.edges, 120, records=everyone, seed=5)
     right = WORLD.truth[asked["left"]].to_numpy() == WORLD.truth[asked["right"]].to_numpy()
-    yield (
-        "pairs",
-        pairs.estimate(
-            WORLD.edges, asked.assign(same=np.where(right, "yes", "no")), records=WORLD.truth.index
-        ).table(),
-    )
+    answered = asked.assign(same=np.where(right, "yes", "no"))
+    yield "pairs", pairs.estimate(WORLD.edges, answered, records=everyone).table()
 
 
 def _ask(some, design):
     """Yield questions to draws of one design."""
-    sample, two = (
-        eb.Sample(eb.measure(WORLD.prediction, some), design),
-        {"a": WORLD.prediction, "b": WORLD.second},
-    )
+    sample = eb.Sample(eb.measure(WORLD.prediction, some), design)
+    two = {"a": WORLD.prediction, "b": WORLD.second}
+    cuts = {"records": WORLD.truth.index, "at": [0.4, 0.6]}
     yield "estimate", lambda: _estimate(design, some=some)
     yield "bootstrap", lambda: engine.bootstrap(sample, replicates=100, rng=1, progress=False).table()
     yield "jackknife", lambda: engine.jackknife(sample).table()
@@ -188,12 +148,7 @@ def _ask(some, design):
     yield "differences", lambda: eb.compare(two, some, design, DEFAULT_METRICS).differences()
     yield "assisted", lambda: eb.assisted(WORLD.prediction, some, design, by=WORLD.second).table()
     yield "impact", lambda: eb.impact(WORLD.prediction, some, design, STATISTICS).table()
-    yield (
-        "thresholds",
-        lambda: eb.thresholds(
-            WORLD.edges, some, design, A_FEW, records=WORLD.truth.index, at=[0.4, 0.6]
-        ).table(),
-    )
+    yield "thresholds", lambda: eb.thresholds(WORLD.edges, some, design, A_FEW, **cuts).table()
 
 
 def _crossed():
