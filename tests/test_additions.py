@@ -340,6 +340,7 @@ class TestKind:
         plan = {"records": Records()}
         runs = study({"p": PEOPLE}, plan, [40], asked, asked_of(one), repetitions=2, seed=1).runs
         assert runs["lower"].notna().all()
+        assert (runs["kind"] == kind.label(found, 0)).all() or not suited
 
     def test_is_explained(self, kind):
         name = type(kind).__name__

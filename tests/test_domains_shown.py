@@ -83,6 +83,15 @@ def test_records_without_a_value(files, scanned):
     table, notes = shown(*scanned, "--by", "region", "--attributes", "a.csv")
     assert "note: 2 records of PREDICTION have no region, so that its totals are estimated" in notes
     same(table, eb.by_domain(own, GROUP, METRICS).table())
+    if not scanned:  # the most of any prediction
+        few = PRED[~PRED.index.isin(outside)]
+        write("few.csv", record=few.index, cluster=few)
+        given = "l.parquet --design uniform-records --by region --attributes a.csv --missing common".split()
+        assert "note: 2 records of PREDICTION" in done("compare", "few.csv", "p.csv", *given).stderr
+        write(
+            "a.csv", record=GROUP.index, region=GROUP
+        )  # totals of both are of other records than those shared
+        assert "PREDICTION have no" not in done("compare", "few.csv", "p.csv", *given).stderr
     write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(labelled[:4])))
     given = (*scanned, *"--design uniform-records --by region --attributes a.csv".split())
     text = refused("estimate", "p.csv", "l.parquet", *given)

@@ -164,6 +164,11 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
         for name, points in zip(("old", "new"), panel.lines, strict=True):
             assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
 
+    wald = eb.intervals.WALD
+    right = found.plot(CHOSEN, level=0.8, kind=wald).figure.axes[-1]
+    ends = found.differences(0.8, wald)[["lower", "upper"]].iloc[: len(CHOSEN)]
+    assert_array_equal(spans(right.collections[0])[:, :, 0], ends)
+
     boot = eb.engine.bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
     drawn = plots.draw_forest(boot, ax=Figure().subplots())
     assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())

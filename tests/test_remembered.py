@@ -174,6 +174,7 @@ def test_the_word_for_no_match_says_nothing_of_files_without_it(folder):
     table.assign(found=table["found"].mask(table.index < 40, "x")).to_csv("words.csv", index=False)
     draw_and_answer("words.csv", "worded", *OWN, "--alone", "x")
     done("estimate", "new.csv", "worded", *OWN)
+    assert (read_drawn_from(read_folder("worded")).sizes == 1).sum() >= 40
 
 
 def test_what_cannot_be_recalled(folder):

@@ -502,7 +502,8 @@ def test_records_stand_next_to_the_ids_of_units():
         record = texts.split(" · ")[0]
         roles.add(role)
         if role == "a record of it":
-            first = record
+            first, piece = record, cluster[entity == entity[record]]
+            assert (piece == cluster[first]).sum() == piece.value_counts().max(), "of its largest piece"
             assert texts == f"{record} · name of {record} · Leeds", "blanks are left out"
             continue
         assert texts == f"{record} · <b>name of {record}</b> · Leeds", "what differs is marked"

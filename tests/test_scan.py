@@ -758,7 +758,8 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     pd.testing.assert_frame_equal(alone.table(), same.table())
     joined = labels.where(labels != labels.iloc[0], labels.iloc[-1])
     fewer = (labels[1:], rf"the {len(labels) - 1} labels, which are not its own")
-    for other, said in (fewer, (joined, "not its own")):
+    more = pd.concat([labels, pd.Series("z", ["nobody"])])
+    for other, said in (fewer, (joined, "not its own"), (more, "not its own")):
         with pytest.raises(DataError, match=said):
             eb.compare(scans, other, design)
         with pytest.raises(DataError, match="or scan the prediction again with what is given"):

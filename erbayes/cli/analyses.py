@@ -315,7 +315,9 @@ class Domains:
         predictions = {name: read(part, f"prediction {name!r}")[0] for name, part in inputs.parts().items()}
         without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
-        return {} if without else predictions
+        # only if all have the same records, since others are left out of a comparison
+        same = len({frozenset(prediction.records) for prediction in predictions.values()}) == 1
+        return predictions if same and not without else {}
 
     def _note_without_group(self, records: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""

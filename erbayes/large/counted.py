@@ -235,11 +235,9 @@ class InDatabase:
         # MD5 is compared as text of 32 digits, so that limits are filled up with the largest digit
         digits = {int(m): f"{int(key):0{OF_KEY}x}".ljust(32, "f") for m, key in highest.items()}
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
-        # records are joined with their sizes, so first without those that no size lets through
-        most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
         return self._fetch_keyed(
             f"WITH h(m, k) AS (VALUES {limits}) SELECT a.r, a.c, a.m, a.k, a.v "
-            f"FROM ({self._write_keyed(most, seed)}) AS a JOIN h ON a.m = h.m WHERE a.k <= h.k"
+            f"FROM ({self._write_keyed('1 = 1', seed)}) AS a JOIN h ON a.m = h.m WHERE a.k <= h.k"
         )
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
