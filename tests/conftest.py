@@ -46,10 +46,8 @@ def plain_files(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.path.stem.removeprefix("test_") in PLAIN:
             patch.setattr("erbayes.labels.folder.HAS_XLSX", False)
-            patch.setattr(
-                "erbayes.report.sections._make_picture",
-                lambda *_: {"description": "", "data": "", "explored": ""},
-            )
+            nothing = {"description": "", "data": "", "explored": ""}
+            patch.setattr("erbayes.report.sections._make_picture", lambda *_: nothing)
         yield
 
 
@@ -66,13 +64,8 @@ def is_slow(path: Path) -> bool:
     """
     if path.is_relative_to(SLOW_DOCTESTS):
         return True
-    return path.suffix == ".py" and bool(
-        re.search(
-            r"^(import pymc\b|pytestmark = \[?\s*pytest\.mark\.slow\b)",
-            path.read_text(encoding="utf-8"),
-            re.M,
-        )
-    )
+    slow = r"^(import pymc\b|pytestmark = \[?\s*pytest\.mark\.slow\b)"
+    return path.suffix == ".py" and bool(re.search(slow, path.read_text(encoding="utf-8"), re.M))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -60,14 +60,8 @@ def test_names_of_mentions():
     assert mentions.loc["US10692631-0"].tolist() == ["Seok Ju", "Lee", 2020]
 
 
-EVERY = [
-    datasets.patentsview_releases,
-    datasets.patentsview_release,
-    datasets.patentsview_benchmark,
-    datasets.patentsview_mentions,
-    datasets.rldata10000,
-    datasets.rldata10000_example1,
-]
+EVERY = [datasets.patentsview_releases, datasets.patentsview_release, datasets.patentsview_benchmark]
+EVERY += [datasets.patentsview_mentions, datasets.rldata10000, datasets.rldata10000_example1]
 
 
 @pytest.mark.parametrize("read", EVERY)

@@ -100,11 +100,8 @@ def test_the_engines_stand_next_to_the_truth(shown):
     text, _, _ = shown
     world, _ = commands._make_heavy_tail()
     truth = dict(zip(("precision", "recall"), true_precision_and_recall(world.pred, world.true), strict=True))
-    rows = re.findall(
-        r"^ *(closed form|bootstrap|size model) +pairwise-(\w+) +\S+ +\S+ +(\S+) +(\S+) +\S.*\S +(\S+)$",
-        text,
-        re.M,
-    )
+    row = r"^ *(closed form|bootstrap|size model) +pairwise-(\w+) +\S+ +\S+ +(\S+) +(\S+) +\S.*\S +(\S+)$"
+    rows = re.findall(row, text, re.M)
     assert [r[0] for r in rows] == 2 * [*ENGINES]
     for method, metric, lower, upper, printed in rows:
         assert float(printed) == round(truth[metric], 3)

@@ -95,23 +95,18 @@ def test_names_are_those_of_the_reference(path):
     ]
 
 
+PROSE = "Of 200 draws, by chance 123 hit, and 20 % are red."
+CODE = (
+    "FIT_SEED = 1  # of chance\nimport random\nprint(200, 0.204, random.Random(FIT_SEED).randint(0, 10**9))"
+)
 TINY = {
     "nbformat": 4,
     "nbformat_minor": 5,
     "metadata": {},
     "cells": [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": PROSE},
         {
-            "cell_type": "markdown",
-            "id": "a",
-            "metadata": {},
-            "source": "Of 200 draws, by chance 123 hit, and 20 % are red.",
-        },
-        {
-            "cell_type": "code",
-            "id": "b",
-            "metadata": {},
-            "execution_count": 1,
-            "source": "FIT_SEED = 1  # of chance\nimport random\nprint(200, 0.204, random.Random(FIT_SEED).randint(0, 10**9))",
+            **{"cell_type": "code", "id": "b", "metadata": {}, "execution_count": 1, "source": CODE},
             "outputs": [{"output_type": "stream", "name": "stdout", "text": "200 0.204 123\n"}],
         },
     ],

@@ -254,11 +254,8 @@ def test_two_tables_tell_each_other_their_records(order):
     rng = np.random.default_rng(5)
     customer, cluster = rng.permutation(90), np.arange(90) // 3
     labelled = np.flatnonzero(cluster % 2)
-    numbers = (
-        (rng.permutation(90), rng.permutation(len(labelled)))
-        if order == "shuffled"
-        else (range(90), range(45))
-    )
+    shuffled = rng.permutation(90), rng.permutation(len(labelled))
+    numbers = shuffled if order == "shuffled" else (range(90), range(45))
     prediction = pd.DataFrame({"X": numbers[0], "customer": customer, "cluster": cluster})
     labels = pd.DataFrame({"X": numbers[1], "customer": customer[labelled], "who": cluster[labelled]})
     plain = pd.Series(cluster, customer), pd.Series(cluster[labelled], customer[labelled])

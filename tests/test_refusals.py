@@ -79,12 +79,8 @@ class Row:
         missing = {"missing": more.pop("missing")} if "missing" in more else {}
         any_id = {"any_id": True} if more.pop("any_id", False) else {}
         if self.links and isinstance(prediction, pd.DataFrame):
-            said = (
-                {"threshold": self.threshold}
-                | ({"records": list(IDS)} if self.listed else {})
-                | more
-                | any_id
-            )
+            listed = {"records": list(IDS)} if self.listed else {}
+            said = {"threshold": self.threshold} | listed | more | any_id
             prediction = eb.Clustering.from_pairs(prediction, **said)
         elif isinstance(prediction, pd.DataFrame):
             # the door of two tables, which the shell has too
@@ -94,10 +90,8 @@ class Row:
 
     def follow(self, remedy):
         """The number in Python by the argument of a remedy."""
-        text, scope = (
-            remedy.argument,
-            {"Clustering": eb.Clustering, "table": self.table, "memberships": self.table},
-        )
+        text = remedy.argument
+        scope = {"Clustering": eb.Clustering, "table": self.table, "memberships": self.table}
         try:
             call = ast.parse(f"f({text})", mode="eval").body
             keywords = {k.arg: ast.unparse(k.value) for k in call.keywords}
@@ -271,11 +265,8 @@ class Door:
         return sorted(round(row["estimate"], 9) for row in json.loads(shown.stdout)["estimates"])
 
 
-P, L, D = (
-    pd.Series(WORDS, IDS, name="cluster").rename_axis("record"),
-    LABELS.set_index("record")["entity"],
-    eb.UniformClusters(),
-)
+P = pd.Series(WORDS, IDS, name="cluster").rename_axis("record")
+L, D = LABELS.set_index("record")["entity"], eb.UniformClusters()
 FEWER, ELSE = P.iloc[:-3], P.rename({IDS[-1]: "s"})
 TEXT, LEVELS = table(record=IDS, cluster=WORDS), table(record=IDS, p95=WORDS, p50=[f"t{c}" for c in TRUTH])
 WIDE, LATER = table(record=IDS, other=WORDS, more=WORDS, rest=WORDS), P.drop(L.index[:3])
@@ -302,15 +293,8 @@ STORED = ReadingOptions(links=LinkOptions())
 def inputs(tmp_path_factory):
     """The files that commands of doors name."""
     folder = tmp_path_factory.mktemp("inputs")
-    tables = {
-        "p": TEXT,
-        "q": FEWER.reset_index(),
-        "t": LEVELS,
-        "stars": STARS,
-        "a": YEARS,
-        "w": WIDE,
-        "o": ELSE.reset_index(),
-    }
+    tables = {"p": TEXT, "t": LEVELS, "stars": STARS, "a": YEARS, "w": WIDE}
+    tables |= {"q": FEWER.reset_index(), "o": ELSE.reset_index()}
     for name, one in tables.items():
         one.to_csv(folder / f"{name}.csv", index=False)
         one.to_parquet(folder / f"{name}.parquet")
@@ -337,10 +321,9 @@ def compare(q, **said):
 
 def compare_scans(names, missing="error"):
     files = {name: f"{name}.parquet" for name in names}
+    apart = missing == "error"
     scans = (
-        {n: large.scan(f, L) for n, f in files.items()}
-        if missing == "error"
-        else large.scan(files, L, missing=missing)
+        {n: large.scan(f, L) for n, f in files.items()} if apart else large.scan(files, L, missing=missing)
     )
     return eb.compare(scans, L, D, METRICS)
 

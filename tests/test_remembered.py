@@ -186,12 +186,8 @@ def test_what_cannot_be_recalled(folder):
     # what is said is not recalled
     assert "has a column 'nope', which --record" in refused("estimate", "to-label", "--record", "nope")
     rewritten(folder / "to-label", lambda about: about.pop("call"), fits=True)
-    raises(
-        DataError,
-        "to-label remembers no file that it was drawn from",
-        read_drawn_from,
-        read_folder("to-label"),
-    )
+    told = "to-label remembers no file that it was drawn from"
+    raises(DataError, told, read_drawn_from, read_folder("to-label"))
     said = "to-label does not say what was drawn from: name PREDICTION before it"
     assert said in refused("estimate", "to-label")
     done("estimate", "own.csv", "to-label", *OWN)

@@ -20,19 +20,11 @@ def shown(sample):
 def test_what_a_sample_is_made_of():
     sample = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.UniformRecords(draws=["<b>x</b>", "y", "y"]))
     assert repr(sample) == "Sample(3 draws of Units(2 units, 3 records, 2 pieces) by UniformRecords)"
-    assert (
-        shown(sample)
-        == sample.facts()
-        == {
-            "design": "UniformRecords(draws=3 values)",
-            "draws": "3",
-            "labelled units": "2 entities or blocks",
-            "labelled records": "3",
-            "the largest unit": "2 records",
-            "overlaps with predicted clusters": "2",
-            "the prediction": "4 records in 2 clusters",
-        }
-    )
+    facts = {"design": "UniformRecords(draws=3 values)", "draws": "3"}
+    facts |= {"labelled units": "2 entities or blocks", "labelled records": "3"}
+    facts |= {"the largest unit": "2 records", "overlaps with predicted clusters": "2"}
+    facts |= {"the prediction": "4 records in 2 clusters"}
+    assert shown(sample) == sample.facts() == facts
 
 
 def test_a_name_from_the_data_is_no_markup():

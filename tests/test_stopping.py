@@ -232,10 +232,8 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
 
 def test_bets_need_the_scale_of_weights_or_equal_shares():
     chances = eb.design.KnownSelection(pd.Series(CENSUS.size / 3000, CENSUS.ids), CENSUS.ids)
-    of_size, records = (
-        eb.design.ByPredictedSize(eb.columns.RECORDS, CENSUS.ids),
-        eb.UniformRecords(CENSUS.ids),
-    )
+    of_size = eb.design.ByPredictedSize(eb.columns.RECORDS, CENSUS.ids)
+    records = eb.UniformRecords(CENSUS.ids)
     some, none = replace(CENSUS, known=replace(CENSUS.known, singletons=False)), replace(CENSUS, known=None)
     wanted = draws_of(eb.Sample(CENSUS, records), m.b3_recall)
     to_a_factor = eb.design.BySize(lambda size: 2 * size, CENSUS.ids)

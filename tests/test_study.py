@@ -59,11 +59,8 @@ def refuses(sample, metrics, rng):
 def test_table_by_hand():
     runs = {"population": "p", "plan": "records", "n": 9, "estimator": "e", "metric": "P", "truth": 0.5}
     runs |= {"repetition": range(4), "estimate": [0.4, 0.6, 0.7, np.nan]}
-    runs |= {
-        "lower": [0.3, 0.55, 0.5, np.nan],
-        "upper": [0.45, 0.8, 0.9, np.nan],
-        "se": [0.1, 0.2, 0.3, np.nan],
-    }
+    runs |= {"lower": [0.3, 0.55, 0.5, np.nan], "upper": [0.45, 0.8, 0.9, np.nan]}
+    runs |= {"se": [0.1, 0.2, 0.3, np.nan]}
     runs |= {"reason": ["", "", "", "bad luck"], "seconds": [1.0, 1, 1, 5], "warned": [0.0, 1, 0, 1]}
     runs |= {"kind": ["Beta", "t", "Beta", ""]}
     row = Study(pd.DataFrame(runs), 0.9).table().iloc[0]
