@@ -184,10 +184,8 @@ def test_every_engine_has_an_example():
         for name, value in vars(room).items()
         if name[0] != "_" and inspect.isclass(value) and is_dataclass(value) and "__call__" in vars(value)
     }
-    other = {
-        two_phases.TwoPhase,
-        eb.metrics.Metric,
-    }  # cheap labels of one sample, which no study draws again; a metric refuses a call
+    # cheap labels of one sample, which no study draws again; a metric refuses a call
+    other = {two_phases.TwoPhase, eb.metrics.Metric}
     each_has_a_row(found - other, ENGINES, "add an engine of this kind to ENGINES in tests/test_additions.py")
 
 

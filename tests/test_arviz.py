@@ -124,22 +124,14 @@ def test_quantities_of_the_tree_follow_from_its_parameters(fit):
 
 V = ["break_level", "share_level", "size_slope"]
 OF_SEVERAL = ["size", "share"]
+OF_PR = {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}}
 OF_CHAINS = {
     **{f"plot_{k}": {"var_names": V} for k in ("trace", "trace_dist", "rank", "rank_dist", "autocorr")},
     **{f"plot_{k}": {"var_names": V} for k in ("ess", "ess_evolution", "mcse", "pair", "parallel")},
     "plot_convergence_dist": {"var_names": V},
-    "plot_forest": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_ridge": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_psense_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_psense_quantities": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "summary": {},
-    "rhat": {},
-    "ess": {},
-    "mcse": {},
-    "diagnose": {},
+    **{f"plot_{k}": OF_PR for k in ("forest", "dist", "ridge", "psense_dist", "psense_quantities")},
+    **{k: {} for k in ("summary", "rhat", "ess", "mcse", "diagnose", "loo")},
     "psense_summary": {"var_names": ["metrics"]},
-    "loo": {},
 }
 OF_PREDICTIONS = {
     "plot_ppc_dist": {"var_names": OF_SEVERAL, "kind": "ecdf"},
@@ -187,11 +179,8 @@ def test_log_prior_of_each_part(fit):
     for part, prior in fit.draws.log_prior.items():
         model, _ = own_model(fit.model.tied[part], d)
         free = model.free_RVs
-        density = pm.compile(
-            [model.rvs_to_values[v] for v in free],
-            model.logp(vars=free, jacobian=False),
-            mode=Mode("py", None),
-        )
+        values, logp = [model.rvs_to_values[v] for v in free], model.logp(vars=free, jacobian=False)
+        density = pm.compile(values, logp, mode=Mode("py", None))
         wanted = [float(density(*(parameters[v.name][at] for v in free))) for at in np.ndindex(prior.shape)]
         wanted = np.reshape(wanted, prior.shape)
         if part != "mates":  # given the number of common links
@@ -372,13 +361,8 @@ def test_draws_of_the_prior(fit):
         found = draw_from_prior(part, fit.evidence.data, 400, rng())
         model, by_size = own_model(part, fit.evidence.data)
         names = [k for k in by_size if k in found.by_size]
-        wanted = dict(
-            zip(
-                names,
-                pm.draw([by_size[k] for k in names], 400, random_seed=2, mode=Mode("py", None)),
-                strict=True,
-            )
-        )
+        drawn = pm.draw([by_size[k] for k in names], 400, random_seed=2, mode=Mode("py", None))
+        wanted = dict(zip(names, drawn, strict=True))
         for name in names:
             a, b = found.by_size[name][0].reshape(400, -1)[:, ::9], wanted[name].reshape(400, -1)[:, ::9]
             for x, y in zip(a.T, b.T, strict=True):

@@ -664,15 +664,8 @@ def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(pla
     truth = pd.Series(TRUTH.to_numpy())
     people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
     good = eb.auxiliary.Assisted(eb.auxiliary.Second.of(people.pred, truth, pd.Series(GOOD.to_numpy())))
-    runs = study(
-        {"p": people},
-        {"plan": plan},
-        [100],
-        {"default": engine.Taylor(), "assisted": good},
-        (*PR, m.b3_recall, m.cluster_recall),
-        repetitions=80,
-        seed=1,
-    )
+    both, metrics = {"default": engine.Taylor(), "assisted": good}, (*PR, m.b3_recall, m.cluster_recall)
+    runs = study({"p": people}, {"plan": plan}, [100], both, metrics, repetitions=80, seed=1)
     table = runs.table().pivot(
         index="metric", columns="estimator", values=["coverage", "interval_score", "rmse"]
     )

@@ -812,24 +812,14 @@ def sizes(model):
     return Sizes(model.sizes)
 
 
+OFTEN = bayes.SizeModel(retention=bayes.Retention(unbroken=0.4), mates=bayes.Mates(all_right=0.4))
+FAMILIES = (bayes.PredictionInformed, NegativeBinomial, bayes.LogNormalSizes, bayes.ZetaSizes, BodyAndTail)
 PARTS = {
-    **{
-        type(f).__name__: (sizes, bayes.SizeModel(f))
-        for f in (
-            bayes.PredictionInformed(),
-            NegativeBinomial(),
-            bayes.LogNormalSizes(),
-            bayes.ZetaSizes(),
-            BodyAndTail(),
-        )
-    },
+    **{family.__name__: (sizes, bayes.SizeModel(family())) for family in FAMILIES},
     "Retention": (lambda model: model.retention, bayes.SizeModel()),
     "Mates": (lambda model: model.mates, bayes.SizeModel()),
-    "often unbroken": (
-        lambda model: model.retention,
-        bayes.SizeModel(retention=bayes.Retention(unbroken=0.4)),
-    ),
-    "often right": (lambda model: model.mates, bayes.SizeModel(mates=bayes.Mates(all_right=0.4))),
+    "often unbroken": (lambda model: model.retention, OFTEN),
+    "often right": (lambda model: model.mates, OFTEN),
 }
 
 

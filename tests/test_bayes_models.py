@@ -177,11 +177,8 @@ def test_the_explanation_has_facts_of_the_fit(make):
     assert f"{int((units.predicted_links > units.common_links).sum())} of 80 meet a foreign record" in shown
     m_ = pred.value_counts().to_numpy()
     links = m_ * (m_ - 1) / 2
-    assert number(told, r"has ([\d,]+) records in ([\d,]+) clusters of up to ([\d,]+)") == [
-        len(pred),
-        len(m_),
-        m_.max(),
-    ]
+    found = number(told, r"has ([\d,]+) records in ([\d,]+) clusters of up to ([\d,]+)")
+    assert found == [len(pred), len(m_), m_.max()]
     assert number(told, r"([\d,]+) links\.") == [links.sum()]
     beyond = 100 * links[m_ > most].sum() / links.sum()
     assert number(told, r"links\. (.+) % of its") == pytest.approx([beyond], abs=0.5, rel=0.05)

@@ -183,12 +183,7 @@ def test_a_standard_error_is_no_longer_than_what_is_possible():
     """One record of many, left alone: both engines know to a hair what that can change."""
     again = GOOD.copy()
     again.iloc[np.flatnonzero(~TRUE.isin(DRAWN))[0]] = -5.0 + GOOD.max() + 99
-    both = eb.compare(
-        {"good": GOOD, "again": again},
-        LABELS,
-        eb.UniformRecords(DRAWN),
-        [P],
-        engine=bayes.Modelled(draws=400),
-    )
+    two, design = {"good": GOOD, "again": again}, eb.UniformRecords(DRAWN)
+    both = eb.compare(two, LABELS, design, [P], engine=bayes.Modelled(draws=400))
     row = both.differences().iloc[0]
     assert 0 < row.sd <= (row.upper - row.lower) / 2 + 1e-12 and row.upper - row.lower < 0.01

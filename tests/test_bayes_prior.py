@@ -28,12 +28,8 @@ RETENTION = {
     "share_level": exactly(0.4),
     "share_grain": exactly(0.0),
     "precision_level": exactly(1.5),
-    "precision_slope": bayes.StudentTPrior(0.0, 1e-6),
-    "break_slope": bayes.StudentTPrior(0.0, 1e-6),
-    "share_slope": bayes.StudentTPrior(0.0, 1e-6),
-    "break_amplitude": 1e-6,
-    "share_amplitude": 1e-6,
-    "unbroken": 0.0,
+    **{f"{of}_slope": bayes.StudentTPrior(0.0, 1e-6) for of in ("precision", "break", "share")},
+    **{"break_amplitude": 1e-6, "share_amplitude": 1e-6, "unbroken": 0.0},
 }
 SMOOTH = bayes.PredictionInformed(
     slope=1e-6, amplitude=1e-6, larger_share=exactly(-30.0), single=bayes.StudentTPrior(0.0, 1e-6)

@@ -58,12 +58,8 @@ def census(true, pred):
 @pytest.mark.parametrize("known", [False, True])
 def test_a_census_equals_brute_force(seed, known):
     true, pred, group = population(seed)
-    found = by_domain(
-        census(true, pred),
-        pd.Series(dict(enumerate(group)), name="g"),
-        eb.metrics.ALL,
-        prediction=dict(enumerate(pred)) if known else None,
-    )
+    groups, prediction = pd.Series(dict(enumerate(group)), name="g"), dict(enumerate(pred)) if known else None
+    found = by_domain(census(true, pred), groups, eb.metrics.ALL, prediction=prediction)
     table = found.table().set_index(["domain", "metric"]).estimate
     for g in VALUES:
         expected = truth(true, pred, [i for i, own in enumerate(group) if own == g])

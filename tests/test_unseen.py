@@ -125,11 +125,8 @@ def test_components_that_draws_move_and_others_are_each_alone():
     """With variance where no draw moves one, as errors of labels have, in gains as much as in losses."""
     d = np.zeros((40, 3))
     d[:3, 1], d[:, 2] = [0.1, -0.2, 0.3], np.random.default_rng(4).normal(size=40)
-    given = {
-        "fpc": np.array([1.0, 0.9, 0.8]),
-        "df": np.array([39.0, 30.0, 5.0]),
-        "variance": np.array([0.04, 0.1, 2]),
-    }
+    given = {"fpc": np.array([1.0, 0.9, 0.8]), "df": np.array([39.0, 30.0, 5.0])}
+    given |= {"variance": np.array([0.04, 0.1, 2])}
     given |= {"effective": np.array([40.0, 30, 20]), "reach": np.array([[1, 1], [2, 1], [1, 3.0]])}
     a, covary = np.full((40, 3), 1 / 40), lambda both: np.cov(both.T) * 40
     together = Moves.of(d, a, covary, **given)
@@ -526,16 +523,11 @@ def test_an_engine_that_counts_no_draws_has_differences_that_no_draw_shows():
         found = eb.compare(good, TRUTH[TRUTH < 15], rule, METRICS, engine=Uncounted()).differences()
         np.testing.assert_array_equal(found.estimate, 0)
         assert (found.lower < 0).all() and (found.upper > 0).all()
-        lengths = [
-            np.ptp(
-                eb.compare(PREDICTIONS, TRUTH[TRUTH < 15], rule, METRICS, engine=one)
-                .subtract("old", "new")
-                .interval(),
-                axis=1,
-            )
+        both = [
+            eb.compare(PREDICTIONS, TRUTH[TRUTH < 15], rule, METRICS, engine=one).subtract("old", "new")
             for one in (Uncounted(), eb.engine.Taylor())
         ]
-        np.testing.assert_allclose(*lengths, rtol=0.12)
+        np.testing.assert_allclose(*(np.ptp(one.interval(), axis=1) for one in both), rtol=0.12)
 
 
 def test_gains_less_losses_of_a_total_are_its_difference():
