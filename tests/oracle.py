@@ -12,6 +12,14 @@ class Truth(dict[str, float]):
         raise LookupError(f"{name} has no value by brute force: add it to truth in tests/oracle.py")
 
 
+def partitions(n: int) -> list[tuple[int, ...]]:
+    """All ways to divide n records into entities, as codes in order of first appearance."""
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(n):
+        found = [(*p, code) for p in found for code in range(len(set(p)) + 1)]
+    return found
+
+
 def truth(true: Sequence[int], pred: Sequence[int], domain: Iterable[int] | None = None) -> dict[str, float]:
     """Metrics by name of the records at the positions `domain`, or of all; NaN for 0/0.
 

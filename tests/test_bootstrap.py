@@ -114,17 +114,6 @@ def test_BCa_where_all_replicates_lie_on_one_side(shares, side, monkeypatch):
     assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
 
 
-def perfect():
-    true = pd.Series(np.repeat(np.arange(300), np.arange(300) % 5 + 1))
-    return eb.Sample(eb.measure(true, true[true < 100]), eb.UniformRecords())
-
-
-def test_a_sample_without_errors_has_the_interval_of_the_closed_form():
-    plain = bootstrap(perfect(), PR[:2], replicates=100, rng=rng())
-    assert (EqualTailed().bounds(plain, 0.95) == 1).all()
-    np.testing.assert_array_equal(plain.interval(), plain.other.interval())
-
-
 def test_same_seed_same_replicates():
     one, two_ = (bootstrap(pps(), PR, replicates=50, rng=rng(7)).values for _ in range(2))
     assert (one == two_).all()

@@ -75,11 +75,10 @@ def test_intervals_of_differences_hold_at_once():
 
 def test_different_coverage_is_said_and_chosen():
     pred, other, true = two()
+    both = {"a": pred, "b": other.iloc[5:]}
     with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
-        eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN)
-    found = eb.compare(
-        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, missing=eb.Missing.COMMON
-    )
+        eb.compare(both, true, eb.UniformClusters(), CHOSEN)
+    found = eb.compare(both, true, eb.UniformClusters(), CHOSEN, missing=eb.Missing.COMMON)
     wanted = eb.estimate(pred.iloc[5:], true.iloc[5:], eb.UniformClusters(), CHOSEN)
     np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
     with pytest.raises(eb.DataError, match="two predictions or more"):

@@ -68,11 +68,6 @@ def test_the_advised_engine_of_a_comparison_suits_each_prediction(names, monkeyp
     np.testing.assert_array_equal(advised.cov, wanted.cov)
 
 
-def test_an_unknown_engine_is_told_the_others(folder):  # noqa: F811
-    told = " ".join(refused(*CALL, "--engine", "model").split())
-    assert "'model' is not one of 'closed-form', 'bootstrap'," in told
-
-
 @pytest.mark.parametrize("name", ["closed-form", "jackknife", "bootstrap", "advised"])
 def test_groups_take_an_engine(folder, name):  # noqa: F811
     half = pd.Series(np.where(np.arange(len(PRED)) % 2, "odd", "even"), PRED.index, name="half")

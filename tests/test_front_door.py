@@ -216,15 +216,6 @@ def test_the_size_model_side_by_side_and_by_name():
     assert eb.estimate(heavy, metrics=[P, R], engine="advised", rng=1).weight[1] == 0.8
 
 
-def test_a_size_model_without_pymc(monkeypatch):
-    def absent(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
-    with pytest.raises(eb.DataError, match=r"needs PyMC: pip install 'erbayes\[bayes\]'"):
-        eb.estimate(SAMPLE, engine="size model")
-
-
 def compared():
     """A release that lost every tenth record, beside the one before."""
     new = EXAMPLE.prediction.copy()

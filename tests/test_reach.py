@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from oracle import partitions
 from scipy.stats import binom
 from shell import done, run
 
@@ -188,14 +189,6 @@ def test_the_share_stays_with_its_metric():
 
 
 # What the share implies
-def partitions(n):
-    """All ways to divide n records into entities, as tuples of codes."""
-    ways = [(0,)]
-    for _ in range(n - 1):
-        ways = [(*way, code) for way in ways for code in range(max(way) + 2)]
-    return ways
-
-
 def counted(prediction, truth, metric):
     """Pairwise and B-cubed metrics by plain counting of pairs and records."""
     p, t = np.asarray(prediction), np.asarray(truth)

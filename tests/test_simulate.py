@@ -117,14 +117,6 @@ def test_truncated_populations_follow_the_law(name):
     likely([seen[k] for k in expected], [3000 * p for p in expected.values()])
 
 
-def partitions(n):
-    """Set partitions of 0 to n - 1 as block labels in order of first appearance."""
-    found = [()]
-    for _ in range(n):
-        found = [(*p, k) for p in found for k in range(len(set(p)) + 1)]
-    return found
-
-
 def eppf(sizes, theta, sigma):
     """Pitman (2006), theorem 3.2."""
     n, k = sum(sizes), len(sizes)
@@ -138,7 +130,7 @@ def eppf(sizes, theta, sigma):
 )
 def test_pitman_yor_has_its_partition_probabilities(theta, sigma):
     expected = Counter()
-    for p in partitions(5):
+    for p in oracle.partitions(5):
         sizes = tuple(Counter(p).values())
         expected[sizes] += eppf(sizes, theta, sigma)
     assert sum(expected.values()) == pytest.approx(1, rel=1e-12)

@@ -1,12 +1,11 @@
 """`erbayes draw --top-up`: an older folder and draws among new records, read as one sample."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from shell import done, refused, run
+from shell import done, listed, refused, run
 from test_folder import fill, world
 
 import erbayes as eb
@@ -61,8 +60,8 @@ def test_both_folders_are_one_sample(releases):
     design = eb.top_up(labels, (OLD.index, draws[0]), (PRED.index, draws[1]))
     wanted = eb.estimate(PRED, labels, design, ["pairwise-precision", "pairwise-recall"]).table()
     for command in (("estimate", "more"), ("estimate", "new.csv", "more")):
-        shown = done(*command, "--metrics", "pairwise-precision,pairwise-recall", "--format", "json")
-        found = pd.DataFrame(json.loads(shown.stdout)["estimates"]).set_index("metric")
+        rows = listed(*command, "--metrics", "pairwise-precision,pairwise-recall")
+        found = pd.DataFrame(rows).set_index("metric")
         for column in ("estimate", "se", "lower", "upper"):
             np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
     assert run("check", "more", "--min-recall", 0.01).exit_code in (0, 3)
@@ -163,5 +162,5 @@ def test_a_folder_by_the_default_is_topped_up_by_its_uniform_records(releases):
     labels = TRUE[TRUE.isin(np.concatenate(draws))]
     design = eb.top_up(labels, (OLD.index, draws[0]), (PRED.index, draws[1]))
     wanted = eb.estimate(PRED, labels, design, "pairwise-recall")
-    (found,) = json.loads(done("estimate", "more", *METRIC, "--format", "json").stdout)["estimates"]
+    (found,) = listed("estimate", "more", *METRIC)
     assert found["estimate"] == pytest.approx(wanted.estimate[0], rel=1e-9)

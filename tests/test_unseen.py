@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
+from oracle import partitions
 from scipy import stats
 
 import erbayes as eb
@@ -112,13 +113,6 @@ def test_gains_and_losses_are_those_of_plain_python(level, draws, reach):
         d = np.where(rng.permutation(40) < moved, rng.normal(0.3, 1, 40), 0) / 40
         wanted = limits(d.sum(), d, [1 / 40] * 40, draws, reach, 39, covary_once, level=level)
         np.testing.assert_allclose(difference(d, reach, draws, level), wanted, rtol=1e-9)
-
-
-@pytest.mark.parametrize("n", [10, 100, 10_000])
-def test_the_rule_of_three_comes_out(n):
-    """Nobody of n shows a difference: with 95 % probability, at most three of n would."""
-    low, high = difference([0.0] * n)
-    assert -low == high == pytest.approx(3.2 / n, rel=0.01)
 
 
 def test_components_that_draws_move_and_others_are_each_alone():
@@ -236,19 +230,11 @@ def test_what_both_predictions_share_bounds_a_difference_in_precision():
     np.testing.assert_array_equal(found.interval(), found.unseen.certain)  # eight draws know less
 
 
-def label_all(n):
-    """All ways to divide n records into entities."""
-    ways = [(0,)]
-    for _ in range(n - 1):
-        ways = [(*way, code) for way in ways for code in range(max(way) + 2)]
-    return ways
-
-
 @pytest.mark.slow
 def test_no_labelling_makes_a_difference_beyond_its_certain_ends():
     """All 203 labellings of six records, for predictions that share some clusters, or none, or all."""
     rng, attained = np.random.default_rng(7), set()
-    truths = [np.array(way) for way in label_all(6)]
+    truths = [np.array(way) for way in partitions(6)]
     assert len(truths) == 203
     for _ in range(25):
         pair = [rng.integers(0, rng.integers(2, 6), 6) for _ in "ab"]
