@@ -158,6 +158,26 @@ def test_totals_and_variance_with_odds_are_those_of_rows_by_hand(odds, all_begun
     assert counted.cov[0, 0] == pytest.approx(n * more.var(ddof=1))
 
 
+@pytest.mark.parametrize("parts", [False, True])
+def test_resolved_draws_of_entities_that_the_prediction_lacks_are_left_out(parts):
+    """As if nobody had drawn them; one of a cluster with an error is undecided, and has a worst case."""
+    labels = {i: i // 4 for i in range(16)}
+    units = eb.measure({i: i // 3 for i in range(4, 40)}, labels, missing="omit")
+    resolved, classes = [True, False, True, True, False, True, True, False], [*"aaaabbbb"]
+
+    def judged(first, left_out):
+        pieces = [eb.UniformRecords([*first, 1, 1]), eb.UniformRecords([2, 3])]
+        design = eb.design.Pooled(pieces) if parts else eb.UniformRecords([*first, 1, 1, 2, 3])
+        told = (x[left_out:] for x in (resolved, classes, [True] * 8, [*range(8)], [*"xyzxyzxy"]))
+        return eb.Sample(units, eb.design.Responding(design, *told))
+
+    found, wanted = judged([0], 0), judged([], 1)
+    for engine in ("closed form", "bootstrap"):
+        one, other = (eb.estimate(x, metrics=METRICS, engine=engine, rng=1).table() for x in (found, wanted))
+        pd.testing.assert_frame_equal(one, other)
+    assert list(map(str, eb.alarms(found))) == list(map(str, eb.alarms(wanted)))
+
+
 def test_odds_of_units_that_count_once_are_those_of_their_draws():
     """Weights are multiplied by what the draws of a unit represent over what they would at random."""
     record, resolved, _, adjusted = sampled(np.random.default_rng(5))

@@ -22,8 +22,9 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import Brief
 from .._internal.errors import DataError, Remedy, need, need_object, number, refuse_cases, whole
 from ..metrics.columns import EXACT
+from ..units.ids import as_index
 from ..units.units import Units
-from .contract import Design, HasRounds, make_unreached
+from .contract import Design, HasRounds, list_draws, make_unreached
 from .draws import DrawnUnits, Round, count_once, indicate
 
 FEWEST = 10
@@ -219,6 +220,21 @@ class Responding(Brief):
         said = "{n} classes hold no resolved draw, such as"
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
         return code.astype(np.int64)
+
+    def leave_out(self, units: Units) -> Responding:
+        """Return the same without resolved draws of entities that have no record in the prediction."""
+        inner: Any = self.design
+        parts = getattr(inner, "parts", [inner])
+        if not len(units.omitted) or any(getattr(part, "draws", None) is None for part in parts):
+            return self
+        kept = np.ones(len(self.resolved), dtype=bool)
+        kept[self.resolved] = ~pd.Index([one for p in parts for one in as_index(p.draws)]).isin(units.omitted)
+        fewer = [replace(part, draws=list_draws(units, part.draws)) for part in parts]
+        design = replace(inner, parts=fewer) if hasattr(inner, "parts") else fewer[0]
+        of_draws = ("resolved", "classes", "begun", "records", "clusters")
+        given = {name: values for name in of_draws if (values := getattr(self, name)) is not None}
+        present: Any = {name: pd.Series(list(values))[kept].to_numpy() for name, values in given.items()}
+        return replace(self, design=design, **present)
 
     def expand(self, units: Units) -> DrawnUnits:
         draws, n = self.design.expand(units), len(self.resolved)

@@ -68,6 +68,8 @@ class Sample(Pictured):
             # draws that are given come from a sample whose looks have been accepted
             if drawn is None and (self.units.known is None or find_heap(self.units.known) is None):
                 raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
+        if drawn is None and hasattr(self.design, "leave_out"):
+            object.__setattr__(self, "design", self.design.leave_out(self.units))
         object.__setattr__(self, "expansion", drawn or self.design.expand(self.units))
 
     @classmethod
