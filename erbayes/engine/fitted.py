@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property
 
@@ -66,8 +67,10 @@ class Fitted:
         sample, draws, Z = self.sample, self.sample.expansion, self.contributions
         k, size, units = len(self.counted), len(self.counted) + len(self.known), sample.units.pseudo_units
         pseudo = np.zeros((len(units), size))
-        for j, column in enumerate(self.counted):  # some columns are of sampled units alone
-            pseudo[:, j] = units.column(column) if column.identified(units) else np.nan
+        for j, column in enumerate(self.counted):
+            pseudo[:, j] = np.nan  # if only the sampled units have it
+            with suppress(NotIdentified):
+                pseudo[:, j] = units.column(column)
         mean, cov = np.zeros((*sample.leading, size)), np.zeros((*sample.leading, size, size))
         mean[..., :k], mean[..., k:] = Z.sum(axis=-2), [sample.units.total(t.column) for t in self.known]
         cov[..., :k, :k] = draws.covariance(draws.residuals(Z))
