@@ -324,10 +324,8 @@ def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
     found = helped(copied())
     (alarm,) = [a for a in found.find_alarms(SAMPLE, PR) if "leave it out" in a]
     changed = found.changed
-    assert (
-        f"from the prediction in {changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all"
-        in alarm
-    )
+    shares = f"{changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all"
+    assert f"from the prediction in {shares}" in alarm
     assert alarm in found.part([1]).of_second()
     honest = helped(GOOD)
     assert honest.changed.chance > 0.01 and "leave it out" not in " ".join(honest.of_second())

@@ -231,10 +231,8 @@ def test_a_prediction_without_links_has_no_recall_and_a_sample_without_links_the
     alone = pd.Series(range(3000), people.true.index)
     found = eb.estimate(alone, labels, eb.UniformClusters(), [R, m.b3_recall], engine="size model", rng=1)
     assert (found[R].lower, found[R].upper) == (0, 0) and 0 < found[m.b3_recall].lower < 1
-    assert (
-        "denominator is 0"
-        in eb.estimate(alone, labels, eb.UniformClusters(), [P, R], engine="size model", rng=1).reasons[0]
-    )
+    found = eb.estimate(alone, labels, eb.UniformClusters(), [P, R], engine="size model", rng=1)
+    assert "denominator is 0" in found.reasons[0]
     single = people.true[people.true.map(people.true.value_counts()) == 1].head(30)
     found = eb.estimate(people.pred, single, eb.UniformClusters(), [P], engine="size model", rng=1)
     assert 0 < found[P].lower < found[P].upper <= 1

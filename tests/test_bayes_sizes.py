@@ -338,10 +338,8 @@ def test_retention_by_plain_loops():
     for j, s in enumerate(SMALL):
         x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
         lost = np.exp(-0.4 + (0.3 - 0.1) * x + tilt)  # pieces: their log rises by break_slope + δ
-        intact, number = (
-            stats.poisson(lost).pmf(0),
-            stats.poisson(lost).expect(lambda k: k, lb=1, conditional=True),
-        )
+        pieces = stats.poisson(lost)
+        intact, number = pieces.pmf(0), pieces.expect(lambda k: k, lb=1, conditional=True)
         mu = np.log(2) * np.tanh((0.3 - 0.1) / 0.4) + 0.2
         m = 1.2 + mu * x - tilt - np.log(number) + 0.7 / max(s - 1, 1)
         mean, precision = 1 / (1 + np.exp(-m)), np.exp(1.1 - 0.1 * x)

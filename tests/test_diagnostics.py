@@ -62,10 +62,8 @@ def test_the_variance_share_of_a_unit_is_that_of_all_of_its_draws():
 
 def test_units_that_no_draw_has_met_have_no_influence():
     """As in a study, whose units are all of the population."""
-    units, at = (
-        eb.measure({i: i * i // 20 for i in range(15)}, {i: i // 3 for i in range(15)}),
-        np.array([0, 0, 1, 2, 3]),
-    )
+    units = eb.measure({i: i * i // 20 for i in range(15)}, {i: i // 3 for i in range(15)})
+    at = np.array([0, 0, 1, 2, 3])
     every = eb.Sample(units, eb.UniformRecords(), eb.UniformRecords().expand_draws(units, at))
     alone = eb.influence(eb.Sample(units.take(np.arange(4)), eb.UniformRecords(units.ids[at])), "b3-recall")
     table = eb.influence(every, "b3-recall")

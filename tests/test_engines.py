@@ -37,19 +37,12 @@ def rows(found, method):
 
 def test_each_engine_says_what_it_says_alone():
     rng = np.random.default_rng(1)
-    totals, jack, boot = (
-        eb.engine.taylor(SAMPLE, CHOSEN),
-        eb.engine.jackknife(SAMPLE, CHOSEN),
-        bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng),
-    )
-    again = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng)
+    totals, jack = eb.engine.taylor(SAMPLE, CHOSEN), eb.engine.jackknife(SAMPLE, CHOSEN)
+    boot, again = (bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng) for _ in range(2))
     bayesian = Estimates.of_draws(again.names, again.values, again.support)
     naive = eb.engine.naive(SAMPLE.units, CHOSEN)
-    found = engines.side_by_side(
-        {"naive": naive, "Taylor": totals, "jackknife": jack, "bootstrap": boot, "replicates": bayesian},
-        CHOSEN,
-        level=0.8,
-    )
+    results = {"naive": naive, "Taylor": totals, "jackknife": jack, "bootstrap": boot}
+    found = engines.side_by_side(results | {"replicates": bayesian}, CHOSEN, level=0.8)
     wanted = "method metric estimate sd lower upper level kind ess_bulk r_hat"
     assert list(found.table().columns) == wanted.split()
     by_metric = [name for name in NAMES for _ in range(5)]  # engines within metrics

@@ -1,6 +1,5 @@
 """One sample has one answer: the same columns at every door, on five populations, to the digit."""
 
-import json
 import warnings
 from functools import cache
 from types import SimpleNamespace
@@ -8,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from shell import done
+from shell import done, listed
 from test_folder import fill, in_doubt
 from test_report import undrawn  # noqa: F401
 
@@ -98,11 +97,13 @@ def write(name, folder):
     return [folder / "p.csv", folder / "l.csv", "--design", *design]
 
 
+def ask(*call):
+    rows = listed("estimate", *call, "-m", ",".join(metric.name for metric in METRICS))
+    return pd.DataFrame(rows).set_index("metric")
+
+
 def ask_shell(name, folder, *more):
-    names = ",".join(metric.name for metric in METRICS)
-    call = ["estimate", *write(name, folder), "-m", names, "--format", "json", *more]
-    said = json.loads(done(*call).stdout)
-    return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
+    return ask(*write(name, folder), *more)
 
 
 def read_file(name, folder):
@@ -252,9 +253,7 @@ def unresolved(request, tmp_path_factory):
 
 
 def ask_folder(at, *more):
-    call = ["estimate", at.path / "p.csv", at.path / "f", "-m", ",".join(m.name for m in METRICS), *more]
-    said = json.loads(done(*call, "--format", "json").stdout)
-    return pd.DataFrame(said["estimates"] if isinstance(said, dict) else said).set_index("metric")
+    return ask(at.path / "p.csv", at.path / "f", *more)
 
 
 OF_UNRESOLVED = SHARED | {
