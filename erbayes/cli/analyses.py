@@ -315,9 +315,9 @@ class Domains:
         predictions = {name: read(part, f"prediction {name!r}")[0] for name, part in inputs.parts().items()}
         without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
-        # only if all have the same records, since others are left out of a comparison
-        same = len({frozenset(prediction.records) for prediction in predictions.values()}) == 1
-        return predictions if same and not without else {}
+        first, *others = (prediction.records for prediction in predictions.values())
+        # a comparison leaves out records that one lacks, and with them what totals count
+        return {} if without or any(len(first.symmetric_difference(one)) for one in others) else predictions
 
     def _note_without_group(self, records: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""

@@ -157,8 +157,8 @@ class Attributes:
         listed, notes = ids(frame[key], "records of the attributes"), list[Sentence]()
         at: Any = slice(None)
         if not listed.equals(records):
-            twice, then = listed[listed.duplicated()], ": keep one row of each, as by table.drop_duplicates()"
-            refuse_cases(twice, "{n} rows of the attributes repeat a record, such as", then)
+            twice, do = listed[listed.duplicated()], f": keep one row of each, as by drop_duplicates({key!r})"
+            refuse_cases(twice, "{n} rows of the attributes repeat a record, such as", do)
             at = locate_all(listed, records)
             said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"
             refuse_cases(records[at < 0], said, ": the table must list every record")
