@@ -218,7 +218,7 @@ def test_the_sheet_of_decisions_has_no_controls_and_may_add_one(tmp_path):
 
 
 def test_annotators_by_hand(tmp_path):
-    """One task of each kind: refused, accepted, added, a control refused, one accepted, one begun, and none told."""
+    """Tasks in which records are refused, accepted and added, controls are seen and missed, and one is only begun."""
     folder = folder_of(tmp_path / "f", controls=0.9)
     given = folder.tasks[["task", "record", "role"]].copy()
     given["same"] = np.where(given["role"] == "candidate", "n", "y")

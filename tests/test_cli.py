@@ -58,7 +58,7 @@ def fill():
 
 @cache
 def contents():
-    """What the files hold, by name."""
+    """The bytes of each file, by its name."""
     other = PRED.copy()
     other.iloc[::7] = 3
     tables = {

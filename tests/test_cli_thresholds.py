@@ -173,17 +173,17 @@ def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(fil
     )
     renamed.to_csv("renamed.csv", index=False)
     wanted = eb.thresholds(table, LABELS, DESIGN, ["pairwise-f1"]).table()
-    told = ("--at", "4=v0,1.5=v1,-0.5=v2", "--record", "k")
+    named = ("--at", "4=v0,1.5=v1,-0.5=v2", "--record", "k")
     some = ("--metrics", "pairwise-f1", "--format", "csv")
     for source in (
         *(("clusters.csv",), ("clusters.parquet",), ("clusters.duckdb", "--table", "t")),
-        ("renamed.csv", *told),
+        ("renamed.csv", *named),
     ):
         result = judge(*source, *some)
         pd.testing.assert_frame_equal(table_of(result), wanted, check_dtype=False)
     own = pd.DataFrame({"id": LABELS.index[::-1], "k": LABELS.index, "entity": LABELS})
     own.to_csv("labels.csv", index=False)  # in which --record names the column too
-    pd.testing.assert_frame_equal(table_of(judge("renamed.csv", *told, *some)), wanted, check_dtype=False)
+    pd.testing.assert_frame_equal(table_of(judge("renamed.csv", *named, *some)), wanted, check_dtype=False)
     own[["k", "entity"]].to_csv("labels.csv", index=False)
     said = "read clusters at 3 thresholds of clusters.csv: -0.5 (cluster_mw_-0_5), 1.5 (cluster_mw_1_5), 4"
     assert said in judge("clusters.csv", *some).stderr

@@ -632,14 +632,15 @@ def test_what_is_never_drawn_is_remembered_by_whatever_holds_the_draws(make):
         assert one.units.ids[one.expansion.order].tolist()[:2] == ["y", "x"]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_draws_of_an_older_prediction_reach_what_they_reached_there(told):
+@pytest.mark.parametrize("checked", [True, False])
+def test_draws_from_an_older_prediction_never_reach_what_was_a_singleton_there(checked):
+    """By frozen weights, whether or not the design knows the sizes of the clusters that were drawn from."""
     truth = dict.fromkeys(range(4), "x")
     old, new = (
         eb.measure({0: 0, 1: 0, 2: 1, 3: last}, truth) for last in (2, 1)
-    )  # with singletons, and without
+    )  # only `old` has singletons
     for first, second in ((old, new), (new, old)):
-        links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x"], first.known if told else None)
+        links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x"], first.known if checked else None)
         assert draws_records(eb.design.FrozenWeights(links, first), second) is (first is new)
 
 

@@ -550,7 +550,7 @@ def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
     given = {"name": "g", "prediction": dict(enumerate(pred))}
     units = census(true, pred).units.grouped(dict(enumerate(group)), **given)
-    units = units.grouped(dict.fromkeys(range(len(true)), "all"), name="h")  # beside the other variable
+    units = units.grouped(dict.fromkeys(range(len(true)), "all"), name="h")  # a second variable
     chosen = np.array([5, 2, 9])
     column = InDomain(COMMON_LINKS, Domain("g", ("a",)), Links.INSIDE)
     np.testing.assert_array_equal(units.take(chosen).column(column), column.count(units)[chosen])

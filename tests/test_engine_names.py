@@ -59,7 +59,7 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
 def test_the_advised_engine_of_a_comparison_suits_each_prediction(names, monkeypatch):
     monkeypatch.setattr("erbayes.engine.named.make_size_model", lambda **_: None)
     pairs = pd.Series(np.arange(400) // 2)
-    both = {"a": pairs, "b": pairs.where(pairs < 150, 150)}  # a giant that no draw touches
+    both = {"a": pairs, "b": pairs.where(pairs < 150, 150)}  # of which one has a large cluster without a draw
     given = {name: both[name] for name in names}, pairs[pairs < 60], eb.UniformClusters()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)

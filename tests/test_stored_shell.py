@@ -62,7 +62,7 @@ pairs edges.csv answered.csv --records all.csv --level 0.8 -f csv
 
 
 def write_world():
-    """Files of a matcher in the current folder: odd names, blanks, decoys, and predictions of other records."""
+    """Write files whose columns have other names, which lack records and clusters, and return the true entities."""
     rng = np.random.default_rng(20261202)
     truth = np.repeat(np.arange(170), np.minimum(rng.zipf(2.0, 170), 12))
     n = len(truth)
@@ -98,7 +98,7 @@ def write_world():
 
 
 def answer(folder, truth):
-    """Fill in the sheets: two tasks of each cannot be told, the last of B is not begun, and some rough ones err."""
+    """Fill in sheets: in `work` nobody can decide two tasks of each, `rough` has errors, and B leaves out the last."""
     rng = np.random.default_rng(3)
     for sheet in sorted(Path(folder).glob("sheet-*.csv")):
         table = pd.read_csv(sheet, dtype=str, keep_default_na=False)
@@ -113,6 +113,7 @@ def answer(folder, truth):
 
 
 def print_all(truth):
+    """Yield each command with what it prints, and answer the folders that it draws."""
     for line in COMMANDS.strip().splitlines():
         shown = run(*shlex.split(line))
         text = re.sub(r"[ \t]+\n", "\n", f"{shown.stdout}{shown.stderr}")

@@ -195,7 +195,7 @@ class Clustering:
         if missing := int(np.count_nonzero(blank)):
             told, first = f"{said}: {missing:,} of {len(records):,} are missing", int(np.argmax(blank)) + 1
             option = "erbayes clusters FILE --blank own -o NEW, or --blank omit"
-            own = 'clusters.map(str, na_action="ignore").fillna("alone " + records.map(str))'  # as `own`
+            own = 'clusters.map(str, na_action="ignore").fillna("alone " + records.map(str))'
             remedy = Remedy("fill them in, or leave these rows out", own, option)
             if what.endswith("labels"):  # nobody knows whether the entity of one is its own
                 remedy = Remedy("label these records, or leave out their entities whole")
