@@ -84,6 +84,21 @@ def test_rounds(world):
     judge(world.y, ((c, once(s, (2, f), (2, a)), 0) for c, s in sequences((2, f), (2, a))))
 
 
+def test_draws_of_an_entity_that_is_gone_count_nothing(world):
+    """Totals are those of the entities that are left, whose chances and number of draws stay as they were."""
+    p, gone = world.p, 1
+    position = np.insert(np.arange(world.K - 1), gone, -1)
+
+    def samples(draw):
+        for chance, s in sequences((3, p)):
+            found = draw(s).at(position, None)
+            assert found.order.tolist() == position[s][s != gone].tolist()
+            yield chance, found, 0
+
+    for draw in (lambda s: once(s, (3, p)), lambda s: d.count_each(s, 1 / (3 * p[s]))):
+        judge(np.delete(world.y, gone, axis=0), samples(draw))
+
+
 def test_units_that_share_records():
     """Entities by careful labels of two of four draws, and others by cheap labels of these two and of all."""
     world = World(SIZES[0])

@@ -776,7 +776,7 @@ def by_hand(true, original, judged, phi, drawn):
     for record in drawn:
         entity = true.index[true == true[record]]
         p = sum(phi(size[r]) for r in entity) / total
-        pieces = judged[entity].value_counts()
+        pieces = judged[judged.index.isin(entity)].value_counts()
         sizes = judged.value_counts()[pieces.index]
         top += (pieces * (pieces - 1) / 2).sum() / p
         bottom += (pieces * (sizes - 1) / 2).sum() / p
@@ -804,6 +804,10 @@ def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
     assert plain(newer, labels, labels.design(drawn_from=pred)) == pytest.approx(wanted, rel=1e-12)
     wrong = by_hand(true, newer, newer, multipurpose(newer), folder.drawn.table["record"])
     assert abs(wanted - wrong) > 1e-3
+    lost = true == true[folder.drawn.table["record"][0]]
+    fewer = by_hand(true, pred, newer[~lost], multipurpose(pred), folder.drawn.table["record"])
+    found = plain(newer[~lost], labels, labels.design(drawn_from=pred), missing="omit")
+    assert found == pytest.approx(fewer, rel=1e-12)
     same = eb.estimate(pred, labels.labels, labels.design(drawn_from=pred), METRICS)
     own = eb.estimate(pred, labels.labels, labels.design(), METRICS)
     assert (same.estimate, same.sd) == (own.estimate, own.sd)
@@ -836,7 +840,7 @@ def test_kept_weights_need_the_same_records_and_units():
     with pytest.raises(DataError, match="holds 4 records, and the one that was drawn from 3"):
         design.expand(eb.measure(old | {4: "b"}, labels))
     with pytest.raises(DataError, match="1 labelled units are in one of the prediction and that"):
-        design.expand(eb.measure({1: "a", 2: "a"}, labels, missing=eb.Missing.OMIT))
+        design.expand(eb.measure(old, {1: "x", 2: "x"}))
     with pytest.raises(DataError, match="drawn_from is Units"):
         eb.design.FrozenWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
 

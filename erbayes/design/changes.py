@@ -49,7 +49,7 @@ class FrozenWeights(Brief):
     ------
     DataError
         In `expand`, if the prediction has more records than the one that was drawn from, or if labelled
-        units are in one of the two only.
+        units are in one of the two only. Draws of those that `Missing.OMIT` left out count nothing.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class FrozenWeights(Brief):
                 Remedy("count its records only", "frame=drawn_from", "--frame FILE"),
             )
         then, never = self.drawn_from, expansion.unreached
-        single = units.ids.symmetric_difference(then.ids)
+        single = units.ids.symmetric_difference(then.ids).difference(units.omitted)
         said = "{n} labelled units are in one of the prediction and that which was drawn from, such as"
         refuse_cases(single, said, "", remedies.ALL_RECORDS)
         position = units.ids.get_indexer(then.ids).astype(np.int64)
@@ -84,8 +84,7 @@ class FrozenWeights(Brief):
         if never is not None and not same:
             # records that are never drawn may be in clusters of any size here
             never = make_unreached(np.unique(units.m) if units.known is None else units.known.size, units)
-        unit, order = position[expansion.unit], position[expansion.order]
-        return replace(expansion, unit=unit, order=order, unreached=never)
+        return expansion.at(position, never)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -187,13 +186,6 @@ class Responding(Brief):
         """Share of the draws that are not resolved, among those that were begun."""
         return float((~np.asarray(self.resolved)[self.tried]).mean())
 
-    @property
-    def unresolved_alike(self) -> FloatArray:
-        """Share of the begun draws of its class that are not resolved, for each resolved draw, (r,)."""
-        resolved, code = np.asarray(self.resolved), self._code_classes()
-        share = 1 - np.bincount(code[resolved]) / np.bincount(code[self.tried])
-        return np.asarray(share[code[resolved]])
-
     def expect_lost(self) -> pd.Series:
         """Return each predicted cluster of draws none of which is resolved, with its number by chance.
 
@@ -257,9 +249,10 @@ class Responding(Brief):
             repeats = classes.represented / expected[draws.order]
         else:
             repeats = draws.weight * (r / n) * classes.represented
+        undecided = (1 - classes.resolved / classes.begun)[classes.code]
         if draws.once:
-            return self._count_once(units, draws, rounds, classes, repeats)
-        found = _count_each(draws, repeats, classes)
+            return replace(self._count_once(units, draws, rounds, classes, repeats), undecided=undecided)
+        found = replace(_count_each(draws, repeats, classes), undecided=undecided)
         return found if self.odds == 1 else _vary_lenders(found, classes, classes.lent, np.arange(r))
 
     def _classify(self, units: Units, draws: DrawnUnits) -> Classes:

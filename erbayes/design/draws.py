@@ -83,7 +83,8 @@ class DrawnUnits:
     - `absolute`: false if weights are known only up to a common factor. `df_lost`: degrees of freedom that
       means of strata and classes take.
     - `order` (n,): unit of each draw, in the order of drawing; `repeats` (n,): its weight if each counts,
-      None where no design says it; `stratum` (n,): its stratum, with factors `theta` (H,).
+      None where no design says it; `stratum` (n,): its stratum, with factors `theta` (H,); `undecided` (n,):
+      share of the draws like it that nobody could resolve, or None.
     - `group` (k,): rows whose mean is taken off in the jackknife; None if none is. `scale` (k,): of the
       square of each change.
     - `overlap` (k, k): what units that share records add to G; None if units are disjoint. Multipliers leave
@@ -112,6 +113,7 @@ class DrawnUnits:
     repeats: FloatArray | None = None
     stratum: IntArray | None = None
     theta: FloatArray | None = None
+    undecided: FloatArray | None = None
     overlap: csr_array | None = None
     by_share: tuple[FloatArray, FloatArray] | None = None
     L: FloatArray | None = None
@@ -211,6 +213,14 @@ class DrawnUnits:
         e += (e @ Q * (np.sqrt(np.maximum(1 + value, 0)) - 1)) @ Q.T
         m[:, live] += root * e
         return m
+
+    def at(self, position: IntArray, unreached: Pieces | None) -> DrawnUnits:
+        """Return the draws of units at other positions. Those at -1 are gone: drawn, they count nothing."""
+        unit, order = position[self.unit], position[self.order]
+        of_draws = {"repeats": self.repeats, "stratum": self.stratum, "undecided": self.undecided}
+        left: dict[str, Any] = {name: x if x is None else x[order >= 0] for name, x in of_draws.items()}
+        left |= {"order": order[order >= 0], "weight": np.where(unit < 0, 0.0, self.weight)}
+        return replace(self, unit=np.maximum(unit, 0), unreached=unreached, **left)
 
     def count_each(self) -> DrawnUnits:
         """Return the same draws, each counted as often as it was made, where the design says its weight."""

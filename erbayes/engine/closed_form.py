@@ -279,13 +279,14 @@ def with_cases[Found: Estimates](found: Found, sample: Sample, metrics: Sequence
     the decided draws of their class can be, by `Responding` with odds of ∞ and 0. Cases are those of the
     closed form, moved and scaled as `found` differs from it.
     """
-    if (design := find_responding(sample.design, odds=1)) is None:
+    design, units, drawn = find_responding(sample.design, odds=1), sample.units, sample.expansion
+    if design is None or drawn.undecided is None:
         return found
-    units, drawn, fitted = sample.units, sample.expansion, fit_sample(sample, metrics)
-    lost = design.unresolved_alike
+    fitted = fit_sample(sample, metrics)
     # a unit may have draws of several classes, which weigh what they represent
-    weight = np.ones(len(lost)) if drawn.repeats is None else drawn.repeats
-    lost, of_all = (np.bincount(drawn.order, w, len(units))[drawn.unit] for w in (lost * weight, weight))
+    weight = np.ones(len(drawn.order)) if drawn.repeats is None else drawn.repeats
+    each = drawn.undecided * weight, weight
+    lost, of_all = (np.bincount(drawn.order, w, len(units))[drawn.unit] for w in each)
     lost = lost / of_all
     few = (units.column(EXACT)[drawn.order] == 0).sum() < FEWEST_WRONG
     # with shares a_s of draws, and their ratios v_s: Σ ρ_s a_s and Σ ρ_s a_s (v_s - mean)

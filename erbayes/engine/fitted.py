@@ -304,7 +304,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
     foreign = units.n * (units.m - 1) - 2 * u.pairs(units.n)
-    effect = effect - effect.mean()
+    effect = np.where(expansion.weight > 0, effect - effect.mean(), 0.0)  # a unit that is gone has no weight
     squares = np.bincount(expansion.unit, effect**2, len(units))
     columns = {
         "records": units.size,
