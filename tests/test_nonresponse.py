@@ -178,6 +178,20 @@ def test_resolved_draws_of_entities_that_the_prediction_lacks_are_left_out(parts
     assert list(map(str, eb.alarms(found))) == list(map(str, eb.alarms(wanted)))
 
 
+def test_undecided_draws_and_entities_that_another_prediction_lacks_go_together():
+    """Of one class, as much of each share is undecided as of the draws, whoever is gone."""
+    labels, old = {i: i // 4 for i in range(16)}, {i: i // 3 for i in range(40)}
+    drawn = eb.design.ByPredictedSize(eb.columns.RECORDS, [0, 1, 1, 2, 3])
+    resolved = [True, False, True, True, False, True, True, False]
+    design = eb.design.FrozenWeights(eb.design.Responding(drawn, resolved), eb.measure(old, labels))
+    units = eb.measure({i: i // 2 for i in range(4, 40)}, labels, missing="omit")
+    found = eb.estimate(eb.Sample(units, design), metrics=METRICS)
+    worst, best = found.cases.wrong.mean, found.cases.right.mean
+    np.testing.assert_allclose(worst, found.mean * 5 / 8, rtol=1e-12)
+    np.testing.assert_allclose(best, found.mean * 5 / 8 + 3 / 8, rtol=1e-12)
+    assert "3 of 8 draws are undecided" in str(eb.alarms(eb.Sample(units, design)))
+
+
 def test_odds_of_units_that_count_once_are_those_of_their_draws():
     """Weights are multiplied by what the draws of a unit represent over what they would at random."""
     record, resolved, _, adjusted = sampled(np.random.default_rng(5))
@@ -450,6 +464,10 @@ def test_groups_and_own_numbers_have_both_cases_and_the_fault():
     np.testing.assert_allclose(np.sort(table[["worst", "best"]]), outer, rtol=1e-12)
     assert f"({eb._internal.digits.format_number(outer[1, 0])} to" in own.sentences()[1]
     assert said in own.sentences()
+    # a case of too few effective draws has no end, and then nothing bounds the truth
+    open_ended = replace(own.fit.cases, wrong=replace(own.fit.cases.wrong, mean=np.full(2, np.nan)))
+    sentences = replace(own, fit=replace(own.fit, cases=open_ended)).sentences()
+    assert sentences[0].endswith("no estimate of the truth: nothing bounds what the undecided draws are.")
 
 
 def test_one_undecided_draw_of_a_flawless_matcher_leaves_no_metric_open():

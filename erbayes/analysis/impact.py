@@ -105,7 +105,8 @@ def _describe(row: pd.Series) -> str:
         format_number(row[name]) for name in ("predicted", "estimate", "lower", "upper")
     )
     if np.isnan(row["lower"]):
-        return f"{about}: the clusters say {said}, and there is no estimate of the truth: {row['reason']}."
+        why = row.get("reason") or "nothing bounds what the undecided draws are"
+        return f"{about}: the clusters say {said}, and there is no estimate of the truth: {why}."
     start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
     if row["least"] <= 0 <= row["most"]:
         return f"{start}, so that the labels do not show this number to be wrong."

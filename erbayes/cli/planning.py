@@ -192,5 +192,6 @@ def impact_command(
         plain, table, sentences = estimated, estimated.table(*at).reset_index(), estimated.sentences(*at)
     else:
         plain, table, sentences = estimated.random, estimated.table(*at), [estimated.sentence(*at)]
-    alarms = [*dict.fromkeys([*alarms, *map(say, plain.notes)])]
+    alarms += [say(note) for note in plain.notes if note not in alarms]
+    sentences = [sentence for sentence in sentences if sentence not in alarms]
     printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=count_read(sample, text=read)))
