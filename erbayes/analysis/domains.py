@@ -157,7 +157,8 @@ class ByDomain(Pictured):
     def alarms(self) -> list[Sentence]:
         """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
         sentences = diagnostics.warn_undecided(self.sample)
-        if not self._single or self.sample.units.grouping(self.settings.variable).predicted is None:
+        known = self.sample.units.grouping(self.settings.variable).predicted is not None
+        if not (known and self._single and self.sample.balance_links):
             return sentences
         table = self.balance()
         table = table[table["df"] + 1 >= self.settings.fewest]
