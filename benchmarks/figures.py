@@ -21,6 +21,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     ("averages", "heavy-tails", "model-differences", "size-model"),
     ("advised", "averages", "heavy-tails", "model-differences", "size-model"),
     (),
+    ("settled",),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 

@@ -110,13 +110,13 @@ def test_nothing_is_settled_without_whole_entities_or_all_records():
 
 
 def test_intervals_move_with_their_estimate_and_are_cut():
-    seen = Unseen(certain=np.array([[0.7, 0.92], [0.3, 0.7], [0.7, 0.92]]))
-    x, bounds = np.array([0.93, 0.5, 0.99]), np.array([[0.9, 0.96], [0.4, 0.6], [0.95, 1.0]])
-    np.testing.assert_allclose(seen.nearest(x), [0.92, 0.5, 0.92])
-    # the third would have no length if it were cut alone
+    seen = Unseen(certain=np.array([[0.7, 0.92], [0.3, 0.7], [0.7, 0.92], [0.7, 0.92]]))
+    x, bounds = np.array([0.93, 0.5, 0.99, 1.05]), np.array([[0.9, 0.96], [0.4, 0.6], [0.95, 1], [0.95, 1]])
+    np.testing.assert_allclose(seen.nearest(x), [0.92, 0.5, 0.92, 0.92])
+    # the third would have no length if it were cut alone, and the last moves from the end of the support
     nearest, cut = seen.cut(x, bounds)
     np.testing.assert_array_equal(nearest, seen.nearest(x))
-    np.testing.assert_allclose(cut, [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92]])
+    np.testing.assert_allclose(cut, [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92], [0.87, 0.92]])
 
 
 def test_what_is_cut_twice_is_cut_once():
@@ -130,10 +130,10 @@ def test_what_is_cut_twice_is_cut_once():
 
 
 def test_certain_ends_allow_for_rounding_and_0_is_exact():
-    rounded = round_outward(np.array([[0.1 + 0.2, 0.3], [0.0, 0.0], [-np.inf, 2000.0]]))
+    rounded = round_outward(np.array([[0.1 + 0.2, 0.3], [0.0, 0.0], [-np.inf, 2000.0], [np.inf, np.inf]]))
     assert rounded[0, 0] < 0.3 < rounded[0, 1] < 0.1 + 0.2 + 1e-14
     np.testing.assert_array_equal(rounded[1], [0, 0])
-    np.testing.assert_array_equal(rounded[2, 0], -np.inf)
+    np.testing.assert_array_equal([rounded[2, 0], *rounded[3]], [-np.inf, np.inf, np.inf])
     np.testing.assert_allclose(rounded[2, 1], 2000)
     assert rounded[2, 1] > 2000
 

@@ -69,7 +69,7 @@ ROUNDING = 1e-12
 
 def round_outward(ends: FloatArray) -> FloatArray:
     """Return certain ends, (..., k, 2), that rounding keeps on their side of the truth; 0 is exact."""
-    return np.asarray(ends + [-ULPS, ULPS] * np.where(ends == 0, 0.0, np.maximum(np.abs(ends), 1.0)))
+    return np.asarray(ends + [-ULPS, ULPS] * np.where(ends == 0, 0.0, np.clip(np.abs(ends), 1.0, 1e300)))
 
 
 def by_component(*axes: int, **default: Any) -> Any:
@@ -159,9 +159,9 @@ class Unseen:
         Intervals contain what a cut alone would leave, which may have no length although nothing is certain
         (docs/intervals.md). Both are returned, so that nothing moves twice: `cut(*cut(x, b))` is `cut(x, b)`.
         """
-        nearest = self.nearest(x)
-        moved = bounds + (nearest - x)[..., None]
-        return nearest, np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
+        inside = np.clip(x, bounds[..., 0], bounds[..., 1])  # estimates may lie beyond the support
+        moved = bounds + (self.nearest(inside) - inside)[..., None]
+        return self.nearest(x), np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
 
     def find_shifts(self, level: float) -> FloatArray:
         """Return how far ends move outward, (..., k, 2): `between`, and `skew` (1 + 2z²)/6 (Johnson 1978)."""
