@@ -22,6 +22,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     ("advised", "averages", "heavy-tails", "model-differences", "size-model"),
     (),
     ("settled",),
+    (),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 

@@ -1,11 +1,12 @@
 """Small databases: intervals that know what labels settle and count each entity once, over those that do not.
 
-    python benchmarks/settled.py [--samples 300] [--shares .05 .1 .25 .5 .75] [--design records without links]
+    python benchmarks/settled.py [--samples 300] [--shares .05 .1 .25 .5 .75] [--design records clusters ...]
 
 Eight populations of 500 to 5,000 records, good matchers and giants among them. So many draws are made that
 they reach a share of all records; `without` draws records without replacement, `links` half of them as ends
-of predicted links. The first table has interval scores (Gneiting and Raftery 2007) over those of the same
-draws with their repeats and without certain ends, geometric means over populations; the second, coverages.
+of predicted links, and `clusters` labels the predicted clusters of drawn records. The first table has
+interval scores (Gneiting and Raftery 2007) over those of the same draws with their repeats and without
+certain ends, geometric means over populations; the second, coverages.
 """
 
 import argparse
@@ -31,6 +32,7 @@ METRICS = resolve_metrics([*DEFAULT_METRICS, "cluster-precision"])
 BLOCK, MISS = 50, 40.0
 DESIGNS: dict[str, Callable[[int, float], Any]] = {
     "records": lambda N, P: eb.UniformRecords(),
+    "clusters": lambda N, P: eb.UniformRecords(),
     "without": lambda N, P: eb.UniformRecords(population=N),
     "links": lambda N, P: eb.design.ByPredictedSize(
         ClusterSum("half_links", lambda m: 0.5 / N + 0.5 * (m - 1) / (2 * P))
@@ -99,9 +101,12 @@ def study(
     name: str, truth: IntArray, prediction: IntArray, args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Yield rows of a population: mean score and coverage by share, metric and estimate."""
-    units = eb.measure(dict(enumerate(prediction.tolist())), dict(enumerate(truth.tolist())))
+    both = dict(enumerate(prediction.tolist())), dict(enumerate(truth.tolist()))
+    units = eb.measure(*both)
     taylor = eb.engine.Taylor()
     right = taylor(eb.Sample(units, eb.UniformClusters(population=len(units))), METRICS).mean
+    if args.design == "clusters":
+        units = eb.measure_predicted(*both, np.unique(prediction))
     design = DESIGNS[args.design](len(truth), units.column(eb.columns.PREDICTED_LINKS).sum())
     for share in args.shares:
         n = count_draws(design, units, share)

@@ -414,13 +414,6 @@ def test_take_is_the_same_as_measuring_anew():
     pd.testing.assert_frame_equal(again.table().sort_index(), alone.table().sort_index())
 
 
-def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
-    taken = eb.measure_predicted(PRED, TRUE, ["a", "b", "c"]).take(np.array([2, 0]))
-    assert not taken.by_entity and eb.measure(PRED, TRUE).take(np.array([0])).by_entity
-    pd.testing.assert_frame_equal(taken.table(), eb.measure_predicted(PRED, TRUE, ["c", "a"]).table())
-    raises(eb.NotIdentified, "not of predicted clusters", eb.engine.naive, taken, [P])
-
-
 def test_units_alone_hold_what_the_labels_hold():
     taken = eb.measure(PRED, TRUE).take(np.array([4, 3]))  # the clusters of the others hold no record now
     alone = taken.isolated()

@@ -323,12 +323,14 @@ def test_drawn_clusters_are_estimated_as_from_labels_typed_in(tmp_path, plan, su
     units = eb.measure_predicted(pred, typed, drawn.table["cluster"])
     under_links = plan.of == sampling.LinkEnds()  # which tell no recall
     metrics = eb.metrics.resolve_metrics(METRICS if under_links else eb.metrics.DEFAULT_METRICS)
-    wanted = eb.engine.taylor(eb.Sample(units, drawn.design(typed)), metrics).apply(metrics)
-    found = eb.engine.taylor(eb.Sample(labels.units(pred), labels.design()), metrics).apply(metrics)
+    samples = eb.Sample(units, drawn.design(typed)), eb.Sample(labels.units(pred), labels.design())
+    wanted, found = (eb.engine.taylor(sample, metrics).apply(metrics) for sample in samples)
     assert ((wanted.estimate > 0) & (wanted.estimate <= 1)).all()
     assert found.estimate == pytest.approx(wanted.estimate, rel=1e-12)
     assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
-    assert set(labels.labels.index) == set(typed.index)
+    ends, others = (sample.certain(metrics) for sample in samples)
+    np.testing.assert_allclose(ends, others, rtol=1e-12)
+    assert np.isfinite(ends).all() and {*labels.labels.index} == {*typed.index}
 
 
 def test_every_record_of_a_drawn_cluster_is_a_task_that_shows_later_ones(two):
@@ -470,7 +472,7 @@ def test_drawn_clusters_judge_their_own_prediction_only(two):
         labels.units(pred | {"z": "B"})
     assert not error.value.remedies
     raises(DataError, "judge only the prediction that they were drawn from", labels.design, drawn_from=pred)
-    raises(DataError, "1 labelled records are not in the prediction, such as 'new'", labels.units, pred)
+    raises(DataError, "1 of 6 labelled records are not in the prediction, such as 'new'", labels.units, pred)
     sizes = {missing: labels.units(pred, missing=missing).N[0] for missing in list(eb.Missing)[1:-1]}
     assert sizes == {eb.Missing.SINGLETON: 5, eb.Missing.TOGETHER: 5, eb.Missing.OMIT: 4}
 

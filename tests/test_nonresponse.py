@@ -152,7 +152,7 @@ def test_totals_and_variance_with_odds_are_those_of_rows_by_hand(odds, all_begun
     np.testing.assert_allclose(cov, n / (n - 1) * about.T @ about, rtol=1e-10)
     more = (
         rows[:, 2] - rows[:, 3]
-    )  # the number of entities is that of predicted clusters, and what draws have more
+    )  # there are as many entities as predicted clusters, and what draws have more
     counted = ClosedForm()(sample, [m.entities])
     assert counted.mean[0] == pytest.approx(PEOPLE.pred.nunique() + more.sum())
     assert counted.cov[0, 0] == pytest.approx(n * more.var(ddof=1))

@@ -473,7 +473,6 @@ WITHOUT = {
     "drawn.draw": ADVICE,
     "pairs._warn_few": ADVICE,
     "planning._list_heap_alarms": ADVICE,
-    "returned._measure_clusters": "tests/test_folder.py",
     "fit.remarks": ADVICE,
 }
 """Places whose remedies are not followed here, with the reason."""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal import remedies
-from .._internal.errors import DataError, Remedy, head, member, refuse_cases
+from .._internal.errors import DataError, Remedy, head, member
 from .._internal.files import replacing
 from .._internal.names import Nearest
 from .._internal.remedies import Missing
@@ -22,7 +21,7 @@ from ..design.contract import Design
 from ..large import scan
 from ..large.files import lies_elsewhere
 from ..units.clustering import Clustering
-from ..units.measuring import measure, measure_predicted, refuse_unmatched
+from ..units.measuring import assemble, measure, measure_predicted, refuse_unmatched
 from ..units.units import Units
 from .annotators import Annotator, AnnotatorPair, Beta, annotator_of
 from .folder import DECIDED, Folder, read_folder
@@ -363,17 +362,18 @@ def _measure_clusters(returned: Labels, prediction: Any, missing: Missing | str)
     missing, labels, drawn = member(missing, Missing, "missing"), returned.labels, returned.folder.drawn
     with open_source(prediction) as source:
         drawn.refuse_another(source)
-        predicted = labels.index.isin(source.look_up(labels.index)["record"])
-    if missing is Missing.ERROR:
-        absent = labels.index[~predicted]
-        refuse_cases(absent, "labelled records are not in the prediction", "", remedies.MISSING)
+        found = source.look_up(labels.index).set_index("record").reindex(labels.index)
+    predicted = found["cluster"].notna().to_numpy()
+    if missing is Missing.OMIT and isinstance(prediction, Clustering):
+        refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
+    cluster, _ = pd.factorize(found["cluster"])
+    sizes = found.groupby("cluster", sort=False)["size"].first().to_numpy(dtype=np.int64)
+    entities = assemble(Clustering.of(labels, "labels"), cluster, sizes, drawn.known, missing=missing)
     if missing is Missing.OMIT:
-        if isinstance(prediction, Clustering):
-            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
         labels = labels[predicted]
     complete = drawn.table["cluster"][~drawn.table.index.isin(returned.lost.index)]
     members = drawn.members.set_index("record")["cluster"]
-    return replace(measure_predicted(members, labels, complete), known=drawn.known)
+    return replace(measure_predicted(members, labels, complete), known=drawn.known, entities=entities)
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:

@@ -268,20 +268,17 @@ def measure_predicted(
     position = look_up(labels.records, prediction.records[inside])
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
-    unit, entity, n, piece = _count_pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
-    return Units(
-        ids=drawn,
-        unit=unit,
-        group=unit,
-        n=n,
-        N=labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan),
-        m=np.bincount(unit, weights=n)[unit],
-        cluster=prediction.clusters.get_indexer(drawn)[unit],
-        known=histogram(prediction.sizes, count_cased(prediction.clusters)),
-        by_entity=False,
-        frame=facts,
-        piece_of=pd.Series(piece, index=prediction.records[inside]),
-    )
+    known, entity = histogram(prediction.sizes, count_cased(prediction.clusters)), labels.codes[position]
+    whole = labels if whole_entities else Clustering(labels.records[position], entity, labels.clusters)
+    at = look_up(prediction.records, whole.records)
+    cluster = np.where(at < 0, -1, prediction.codes[at])
+    entities = assemble(whole, cluster, prediction.sizes, known, missing=Missing.SINGLETON)
+    # pieces of predicted clusters are those of entities, with truth and prediction exchanged
+    clusters = Clustering(prediction.records[inside], unit_of_record[inside].astype(np.int64), drawn)
+    units = assemble(clusters, entity, labels.sizes, known)
+    N = units.m if whole_entities else np.full(len(units.n), np.nan)
+    turned = replace(units, N=N, m=units.N, cluster=units.unit, by_entity=False)
+    return replace(turned, frame=facts, entities=entities)
 
 
 def need_policy(missing: Missing | str) -> Missing:

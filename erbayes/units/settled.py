@@ -26,12 +26,12 @@ from scipy.special import expit, logit
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, whole
-from ..metrics import columns
+from ..metrics import columns as u
 from .clustering import Clustering
 from .ids import look_up
 from .units import KnownTotals, Units
 
-Totals = dict[columns.Column, FloatArray]
+Totals = dict[u.Column, FloatArray]
 """Totals of all records by their column, (samples,) each."""
 
 
@@ -57,47 +57,46 @@ class Open:
 def settle(units: Units, unit: IntArray, there: BoolArray) -> list[tuple[Totals, Totals]] | None:
     """Return the worst and the best totals of each family of metrics, of samples of distinct units.
 
-    `unit` (samples, k): positions of units, which count where they are `there`. None if labelled entities may
-    not be whole, or if the prediction does not fix the number of records.
+    `unit` (samples, k): positions of units, which count where they are `there`. Predicted clusters settle, of
+    the totals that they identify, what the entities do that they touch. None if labelled entities may not be
+    whole, or if the prediction does not fix the number of records.
     """
-    known = units.known
-    if units.population is None or known is None or not units.by_entity or units.counted is not None:
+    entities = units if units.by_entity else units.entities
+    known = None if entities is None else entities.known
+    if entities is None or known is None or not known.singletons or units.counted is not None:
         return None
-    if (np.bincount(units.group, units.n)[units.group] != units.N).any():
+    if (np.bincount(entities.group, entities.n)[entities.group] != entities.N).any():
         return None
     stop, samples = np.cumsum(np.count_nonzero(there, axis=-1)), len(unit)
     drawn = csr_array((np.ones(stop[-1]), unit[there], np.append(0, stop)), (samples, len(units)))
+    if not units.by_entity:
+        drawn = _find_touched(units, entities, drawn)
 
-    fixed = columns.RECORDS, columns.PREDICTED_LINKS, columns.PREDICTED_CLUSTERS
-    total: Totals = {c: np.full(samples, known.total(c)) for c in fixed}
-    left = _count_open(units, known, drawn)
-    counted = (
-        columns.COMMON_LINKS,
-        columns.TRUE_LINKS,
-        columns.EXACT,
-        columns.TRUE_SINGLETONS,
-        columns.ENTITIES,
-        columns.B3_PRECISION,
-        columns.B3_RECALL,
-    )
-    U = left.records
-    TP, T, E, single, K, B, R = (drawn @ np.stack([units.column(c) for c in counted], axis=-1)).T
+    left = _count_open(entities, known, drawn)
+    U, whole, nothing = left.records, left.whole, np.zeros(samples)
     alone = (U == 1) & (left.singles == 1)  # the last record of all, alone, is exact for sure
-    worst: tuple[Totals, ...] = (
-        {columns.COMMON_LINKS: TP, columns.TRUE_LINKS: T + columns.pairs(U) - left.links},
-        {columns.B3_PRECISION: B + left.shares, columns.B3_RECALL: R + left.squares / np.maximum(U, 1)},
-        {columns.EXACT: E + alone, columns.ENTITIES: K + U - np.where(alone, 0, np.ceil(left.singles / 2))},
-        {columns.TRUE_SINGLETONS: single + (U == 1), columns.ENTITIES: K + np.where(U == 1, 1, U // 2)},
-        {columns.TRUE_LINKS: T + columns.pairs(U)},
+    joined = np.where(alone, 0, np.ceil(left.singles / 2))  # single records that spoil each other's clusters
+    # what records without a label add to totals at worst and at best
+    added: tuple[dict[u.Column, tuple[FloatArray, FloatArray]], ...] = (
+        {u.COMMON_LINKS: (nothing, left.links), u.TRUE_LINKS: (u.pairs(U) - left.links, left.links)},
+        {u.B3_PRECISION: (left.shares, left.parts), u.B3_RECALL: (left.squares / np.maximum(U, 1), U)},
+        {u.EXACT: (alone, whole), u.ENTITIES: (U - joined, whole + left.begun)},
+        {u.TRUE_SINGLETONS: (U == 1, U), u.ENTITIES: (np.where(U == 1, 1, U // 2), U)},
+        {u.TRUE_LINKS: (u.pairs(U), nothing)},
     )
-    best: tuple[Totals, ...] = (
-        {columns.COMMON_LINKS: TP + left.links, columns.TRUE_LINKS: T + left.links},
-        {columns.B3_PRECISION: B + left.parts, columns.B3_RECALL: R + U},
-        {columns.EXACT: E + left.whole, columns.ENTITIES: K + left.whole + left.begun},
-        {columns.TRUE_SINGLETONS: single + U, columns.ENTITIES: K + U},
-        {columns.TRUE_LINKS: T},
-    )
-    return [(low | total, high | total) for low, high in zip(worst, best, strict=True)]
+    fixed = u.RECORDS, u.PREDICTED_LINKS, u.PREDICTED_CLUSTERS
+    total: Totals = {c: np.full(samples, known.total(c)) for c in fixed}
+    sure = {c: drawn @ entities.column(c) for family in added for c in family if c.identified(units)}
+    ends = [[total | {c: sure[c] + y[i] for c, y in f.items() if c in sure} for f in added] for i in (0, 1)]
+    return list(zip(*ends, strict=True))
+
+
+def _find_touched(clusters: Units, entities: Units, drawn: csr_array) -> csr_array:
+    """Return which entities the predicted clusters of each sample touch, (samples, entities)."""
+    assert clusters.piece_of is not None and entities.piece_of is not None  # labels have ids of records
+    touched = entities.unit[entities.piece_of[clusters.piece_of.index]]
+    at = clusters.unit[clusters.piece_of], touched
+    return (drawn @ csr_array((np.ones(len(touched)), at), (len(clusters), len(entities)))).sign()
 
 
 def _count_open(units: Units, known: KnownTotals, drawn: csr_array) -> Open:
@@ -171,7 +170,7 @@ class Overlap:
         of_labelled, known = np.unique(a[labelled] * len(k) + b[labelled], return_counts=True)
         one, at = of_labelled // len(k), np.searchsorted(cells, of_labelled)
         size = np.where(same[one], m[one], np.append(n, 0)[at])
-        links = columns.pairs(n).sum() + columns.pairs(m[same]).sum()
+        links = u.pairs(n).sum() + u.pairs(m[same]).sum()
         shared = links, same.sum(), m[same].sum()
         cells_of = size.astype(float), known.astype(float), ~same[one]
         return cls.labelled(shared, (alone[0], alone[1]), len(a), cells_of)
@@ -191,7 +190,7 @@ class Overlap:
         """
         links, same, inside = map(float, shared)
         n, known, differ = cells
-        open_links = links - float((columns.pairs(n) - columns.pairs(n - known)).sum())
+        open_links = links - float((u.pairs(n) - u.pairs(n - known)).sum())
         return cls(links, same, inside, alone, open_links, records - inside - float(known[differ].sum()))
 
 

@@ -105,6 +105,8 @@ class Units(Nearest, Pieces):
         Piece of each labelled record, whose id is in the index. None if records have no ids.
     groupings : tuple of Grouping
         How variables of records split the pieces (see `grouped`).
+    entities : Units or None
+        All labels of sampled predicted clusters, as units. None if some of their records may be missing.
 
     See Also
     --------
@@ -119,6 +121,7 @@ class Units(Nearest, Pieces):
     omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
     piece_of: pd.Series | None = None
     groupings: tuple[Grouping, ...] = ()
+    entities: Units | None = None
 
     @cached_property
     def largest_touched(self) -> FloatArray:
@@ -274,7 +277,8 @@ class Units(Nearest, Pieces):
         m = np.bincount(self.cluster, weights=self.n)
         known = histogram(m[m > 0].astype(np.int64))
         groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
-        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
+        before = replace(self, unmatched=0, frame=None, entities=None)
+        return replace(before, m=m[self.cluster], known=known, groupings=groupings)
 
     @cached_property
     def pseudo_units(self) -> Pieces:
