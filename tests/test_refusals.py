@@ -398,11 +398,6 @@ DOORS = {
         ["right"],
         scope={"drawn_from": FEWER},
     ),
-    "changes.expand of units": Door(
-        lambda missing="omit": estimate(LATER, eb.design.FrozenWeights(D, eb.measure(P, L)), missing=missing),
-        lambda: estimate(LATER, missing="singleton"),
-        ["right"],
-    ),
     "contract.unit_of_draws": Door(
         lambda draws=ENTITIES: estimate(P, eb.UniformRecords(draws=draws)),
         lambda: estimate(P, eb.UniformRecords(draws=L[DRAWN].tolist())),

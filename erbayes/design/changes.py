@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import hstack
 
-from .._internal import remedies
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import Brief
 from .._internal.errors import DataError, Remedy, need, need_object, number, refuse_cases, whole
@@ -77,7 +76,7 @@ class FrozenWeights(Brief):
         then, never = self.drawn_from, expansion.unreached
         single = units.ids.symmetric_difference(then.ids).difference(units.omitted)
         said = "{n} labelled units are in one of the prediction and that which was drawn from, such as"
-        refuse_cases(single, said, "", remedies.ALL_RECORDS)
+        refuse_cases(single, said, ": measure both by the same labels")
         position = units.ids.get_indexer(then.ids).astype(np.int64)
         same = units.known is not None and units.known.equals(then.known)
         same = same and np.array_equal(units.n, then.n) and np.array_equal(units.m, then.m)
