@@ -174,6 +174,25 @@ def test_every_door_reads_the_same_columns(how, rows, tmp_path):
         assert count(lambda opened=opened: scan(opened, labels)) == wanted, source
 
 
+def test_ids_that_are_an_index_are_a_column_in_a_file_and_refused_in_memory(tmp_path):
+    """An index that is in no column would be dropped, and the next column taken for it."""
+    plain = pd.DataFrame({"record": list("abcd"), "cluster": list("ppqr"), "age": [3, 1, 4, 1]})
+    indexed, wanted = plain.set_index("record"), eb.measure(plain, LABELS).table()
+    for table in (pa.Table.from_pandas(indexed), plain.set_index("record", drop=False), plain[::-1]):
+        assert eb.measure(table, LABELS).table().equals(wanted)
+    indexed.to_parquet(tmp_path / "p.parquet")
+    plain.to_csv(tmp_path / "p.csv", index=False)
+    asked = [*"draw p.csv -n 2 --seed 1 --attributes".split(), "p.parquet"]
+    assert shell(tmp_path, *asked, "-o", "f").exit_code == 0
+    given = {"attributes": indexed, "features": {"old": ("age", "max")}}
+    unnamed = indexed.rename_axis(None)
+    for table in (indexed, unnamed):
+        told = "'cluster', 'age' has the index 'a', 'b', 'c', …: reset_index.. makes a column of it"
+        raises(eb.DataError, told, eb.measure, table, LABELS)
+        given["attributes"] = table
+        raises(eb.DataError, told, eb.impact, plain, LABELS, eb.UniformClusters(), ["mean(old)"], **given)
+
+
 def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_the_row():
     ids = ROWS.permutation(150) + 7  # more rows than are looked at
     table = pd.DataFrame({"customer": ids, "cluster": np.arange(150) // 3})

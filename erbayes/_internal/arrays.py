@@ -82,11 +82,17 @@ def hint_at_polars(value: Any) -> str:
 
 
 def to_frame(table: Any) -> pd.DataFrame:
-    """Convert a table of any library to a DataFrame, and refuse a single column."""
+    """Convert a table of any library to a DataFrame, and refuse a single column, or ids that are an index."""
     if isinstance(table, pd.DataFrame):
+        ids, name = table.index, table.index.name
+        read = name in table if name is not None else pd.api.types.is_integer_dtype(ids)
+        if len(ids) and ids.nlevels == 1 and not read:
+            said = f"a table of {head(list(table.columns)) or 'no column'} has the index {head(ids)}"
+            raise DataError(f"{said}: reset_index() makes a column of it, reset_index(drop=True) none")
         return table
     try:
-        frame: pd.DataFrame = pa.table(table).to_pandas()
+        # metadata of pandas would make an index of a column
+        frame: pd.DataFrame = pa.table(table).to_pandas(ignore_metadata=True)
     except pa.ArrowInvalid as error:
         raise DataError(f"expected a table of two columns, not one column: {type(table).__name__}") from error
     return frame

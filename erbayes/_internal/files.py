@@ -118,7 +118,7 @@ def read_rows(
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
                 filter=None if sources else field(key).cast("string").isin(pa.array(records, pa.string()))
-            ).to_pandas()
+            ).to_pandas(ignore_metadata=True)
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
     else:

@@ -329,8 +329,6 @@ def explain_columns(e: ColumnFacts) -> DataError:
     columns, table, links = e.usable, f"the table of the {e.what}", LinkReader(e)
     if len(columns) < 2:
         hint = separator_hint(columns)
-        if not isinstance(e.table.index, pd.RangeIndex):
-            hint = ": if records are its index, reset_index() makes them a column"
         if nested := [c for c in e.table if not has_plain_values(e.table[c])]:
             hint = f"; {head(nested)} has lists or other objects, and no ids"
         return DataError(f"{table} needs 2 columns; it has {head(columns) or 'none'}{hint}")
