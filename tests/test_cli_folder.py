@@ -89,6 +89,9 @@ def test_an_estimate_from_the_folder_needs_no_option(files, design):
     for column in ("estimate", "se", "lower", "upper"):
         assert found[column] == pytest.approx(wanted[column], rel=1e-9)
     assert not len(read_labels("f").problems)
+    planned = listed("plan", "f", "--half-width", 0.2, "-m", "pairwise-precision")
+    own = {design} if design == "predicted-links" else {design, "uniform-records", "uniform-clusters"}
+    assert {row["design"] for row in planned} >= own and (len(own) > 1 or len(planned) == 1)
 
 
 @pytest.mark.parametrize("design", ["given-chances", "stratified"])

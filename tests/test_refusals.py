@@ -284,6 +284,7 @@ STAR, TURN = STARS.set_index("record")["cluster"], TURNED.set_index("own")["key"
 ENTITIES, ALL, VIEW = L.tolist(), large.Columns(), large.DatabaseTable("p.duckdb", "v")
 REPEATS = pd.Series(IDS, WORDS)
 SPAN = {"span": ("year", "range")}
+SOLE, LINKS = P.where(P.index != L.index[0], "sole"), eb.columns.PREDICTED_LINKS
 LINKED = table(id_l=LEFT[GOOD], id_r=RIGHT[GOOD])
 FROM = {"Labels": SimpleNamespace(design=lambda drawn_from: design_from(drawn_from)), "drawn_from": P}
 STORED = ReadingOptions(links=LinkOptions())
@@ -397,6 +398,11 @@ DOORS = {
         lambda: estimate(FEWER),
         ["right"],
         scope={"drawn_from": FEWER},
+    ),
+    "draws.need_reached": Door(
+        lambda metrics=METRICS: eb.estimate(SOLE, L, eb.design.ByPredictedSize(LINKS), metrics),
+        lambda: eb.estimate(SOLE, L, eb.design.ByPredictedSize(LINKS), "pairwise-precision"),
+        ["right"],
     ),
     "contract.unit_of_draws": Door(
         lambda draws=ENTITIES: estimate(P, eb.UniformRecords(draws=draws)),

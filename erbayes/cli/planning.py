@@ -65,10 +65,13 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
     """Return the designs to plan for, by name: the default of draw, uniform ones, and that of a folder."""
     designs: dict[str, Planned] = {}
     known = pilot.units.known
-    if known is not None and known.singletons and pilot.units.by_entity:
+    if not (every := pilot.expansion.reaches(eb.columns.RECORDS)):
+        message("note: the plan is for further draws of the same kind, since these never reach some records")
+    if every and known is not None and known.singletons and pilot.units.by_entity:
         designs["multipurpose"] = eb.design.ByPredictedSize(plans.Multipurpose().column(known))
-    designs["uniform-records"] = eb.design.UniformRecords()
-    designs["uniform-clusters"] = eb.design.UniformClusters()
+    if every:
+        designs["uniform-records"] = eb.design.UniformRecords()
+        designs["uniform-clusters"] = eb.design.UniformClusters()
     if inputs.returned is not None:
         design = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])

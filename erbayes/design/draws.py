@@ -20,7 +20,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_array
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, head
+from .._internal.errors import DataError, NotIdentified, Remedy, head
 from ..metrics.columns import Column, Pieces
 
 MOST_CLASSES = 500
@@ -137,15 +137,25 @@ class DrawnUnits:
             return False
         return not (np.any(self.stratum) or np.any(np.asarray(self.theta) < 1))
 
+    def reaches(self, column: Column) -> bool:
+        """Return whether the design can draw every unit on which a column counts."""
+        return self.unreached is None or not self.unreached.column(column).any()
+
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""
-        if self.unreached is None or not self.unreached.column(column).any():
+        if self.unreached is None or self.reaches(column):
             return
         sizes = np.unique(self.unreached.m).astype(int)
-        where = "predicted singletons" if sizes.tolist() == [1] else f"clusters of {head(sizes)} records"
+        single = sizes.tolist() == [1]
+        where = "predicted singletons" if single else f"clusters of {head(sizes)} records"
+        links = Remedy(
+            "ask for what predicted links tell", 'metrics="pairwise-precision"', "-m pairwise-precision"
+        )
         raise NotIdentified(
             f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
-            "wholly of these are never drawn; pool the draws with uniform records (Pooled)"
+            "wholly of these are never drawn",
+            Remedy("pool the draws with uniform records (Pooled)"),
+            *[links] * single,
         )
 
     def residuals(self, Z: FloatArray) -> FloatArray:

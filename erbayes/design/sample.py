@@ -205,8 +205,7 @@ class Sample(Pictured):
     @cached_property
     def balance_links(self) -> tuple[FloatArray, FloatArray, float] | None:
         """Return estimated predicted links, their error, (...) each, and their number; None if not known."""
-        unreached = self.expansion.unreached
-        if self.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
+        if self.units.population is None or not self.expansion.reaches(RECORDS):
             return None
         estimate, error, known = self.estimate_known([PREDICTED_LINKS], [RECORDS])
         return estimate[..., 0], error[..., 0], float(known[0])

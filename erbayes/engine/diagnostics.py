@@ -192,7 +192,7 @@ def _estimate_records(sample: Sample) -> tuple[float, float, float] | None:
     draws, units = sample.expansion, sample.units
     if not draws.once or draws.theta is None or draws.L is not None or units.population is None:
         return None
-    if draws.unreached is not None and draws.unreached.column(RECORDS).any():
+    if not draws.reaches(RECORDS):
         return None
     N = getattr(innermost(sample.design), "records", None)
     N = float(units.population if N is None or units.unmatched else N)
