@@ -370,7 +370,8 @@ def test_cases_are_those_of_a_design_that_holds_draws():
     frozen = eb.Sample(adjusted.units, eb.design.FrozenWeights(adjusted.design, adjusted.units))
     plain, held = (eb.estimate(one, metrics=[P]).table() for one in (adjusted, frozen))
     pd.testing.assert_frame_equal(plain, held)
-    assert eb.estimate(frozen, metrics=[P, R]).part([1]).table()["worst"].notna().all()
+    for sample in (frozen, adjusted.count_each()):
+        assert eb.estimate(sample, metrics=[P, R]).part([1]).table()["worst"].notna().all()
 
 
 @pytest.mark.parametrize("ratio", [0, 1])

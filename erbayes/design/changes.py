@@ -171,8 +171,7 @@ class Responding(Brief):
             raise DataError(f"{unbegun} draws are resolved, but not begun")
         missing = 0 if self.classes is None else int(pd.Series(list(self.classes)).isna().sum())
         if missing:
-            said = f"{missing} of {len(resolved)} draws have no class"
-            raise DataError(f"{said}: make these a class of their own")
+            raise DataError(f"{missing} of {len(resolved)} draws have no class: give them one of their own")
         number(self.odds, "odds", lambda x: x >= 0, "be 0 or more")
 
     @property
@@ -212,21 +211,6 @@ class Responding(Brief):
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
         return code.astype(np.int64)
 
-    def leave_out(self, units: Units) -> Responding:
-        """Return the same without resolved draws of entities that have no record in the prediction."""
-        inner: Any = self.design
-        parts = getattr(inner, "parts", [inner])
-        if not len(units.omitted) or any(getattr(part, "draws", None) is None for part in parts):
-            return self
-        kept = np.ones(len(self.resolved), dtype=bool)
-        kept[self.resolved] = ~pd.Index([one for p in parts for one in as_index(p.draws)]).isin(units.omitted)
-        fewer = [replace(part, draws=list_draws(units, part.draws)) for part in parts]
-        design = replace(inner, parts=fewer) if hasattr(inner, "parts") else fewer[0]
-        of_draws = ("resolved", "classes", "begun", "records", "clusters")
-        given = {name: values for name in of_draws if (values := getattr(self, name)) is not None}
-        present: Any = {name: pd.Series(list(values))[kept].to_numpy() for name, values in given.items()}
-        return replace(self, design=design, **present)
-
     def expand(self, units: Units) -> DrawnUnits:
         draws, n = self.design.expand(units), len(self.resolved)
         known = draws.once or draws.df_lost > 1  # the chances of units, or of the parts of Pooled
@@ -238,9 +222,8 @@ class Responding(Brief):
                 "resolved draws alone if strata are classes themselves"
             )
         if (r := len(draws.order)) != np.sum(self.resolved):
-            raise DataError(
-                f"{np.sum(self.resolved)} of {n} draws are resolved, but the design has {r} draws"
-            )
+            said = f"{np.sum(self.resolved)} of {n} draws are resolved"
+            raise DataError(f"{said}, but the design has {r} draws")
         classes = self._classify(units, draws)
         if rounds:
             of_part = np.bincount(classes.stratum, classes.drawn)
@@ -325,6 +308,21 @@ class Classes(NamedTuple):
     represented: FloatArray
     even: FloatArray
     lent: FloatArray
+
+
+def leave_out(design: Any, units: Units) -> Any:
+    """Return a design without resolved draws of entities that have no record in the prediction."""
+    inner: Any = design.design if isinstance(design, Responding) and len(units.omitted) else None
+    parts = getattr(inner, "parts", [inner])
+    if any(getattr(part, "draws", None) is None for part in parts):
+        return design
+    kept = np.ones(len(design.resolved), dtype=bool)
+    kept[design.resolved] = ~pd.Index([one for p in parts for one in as_index(p.draws)]).isin(units.omitted)
+    fewer = [replace(part, draws=list_draws(units, part.draws)) for part in parts]
+    inner = replace(inner, parts=fewer) if hasattr(inner, "parts") else fewer[0]
+    of_draws = ((x, getattr(design, x)) for x in ("resolved", "classes", "begun", "records", "clusters"))
+    present: Any = {x: pd.Series(list(y))[kept].to_numpy() for x, y in of_draws if y is not None}
+    return replace(design, design=inner, **present)
 
 
 def find_responding(design: Any, odds: float | None = None) -> Responding | None:

@@ -236,8 +236,8 @@ class DrawnUnits:
         """Return the same draws, each counted as often as it was made, where the design says its weight."""
         if not self.once or self.repeats is None or self.L is not None:
             return self
-        theta = 1.0 if self.theta is None else self.theta
-        return replace(count_each(self.order, self.repeats, self.stratum, theta), unreached=self.unreached)
+        each = count_each(self.order, self.repeats, self.stratum, 1.0 if self.theta is None else self.theta)
+        return replace(each, unreached=self.unreached, undecided=self.undecided)
 
 
 def indicate(code: IntArray, number: int) -> csr_array:

@@ -19,6 +19,7 @@ from ..metrics.tables import Pictured
 from ..metrics.unseen import NOTABLE, ROUNDING, UNSETTLED, count_unseen, round_outward
 from ..units.settled import Heap, Looks, Totals, find_heap, settle
 from ..units.units import Units, need_units
+from .changes import leave_out
 from .contract import Design
 from .draws import DrawnUnits, list_distinct
 from .records import draws_records
@@ -68,8 +69,7 @@ class Sample(Pictured):
             # draws that are given come from a sample whose looks have been accepted
             if drawn is None and (self.units.known is None or find_heap(self.units.known) is None):
                 raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
-        if drawn is None and hasattr(self.design, "leave_out"):
-            object.__setattr__(self, "design", self.design.leave_out(self.units))
+        object.__setattr__(self, "design", leave_out(self.design, self.units))
         object.__setattr__(self, "expansion", drawn or self.design.expand(self.units))
 
     @classmethod
