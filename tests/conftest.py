@@ -3,6 +3,7 @@
 import gc
 import re
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,21 @@ def plain_files(request):
         yield
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with the mark `every(k)`, leave every k-th case to quick runs, and mark the others as slow."""
+    cases = Counter[str]()
+    for item in items:
+        for mark in item.iter_markers("every"):
+            if cases[test := item.nodeid.partition("[")[0]] % mark.args[0]:
+                item.add_marker("slow")
+            cases[test] += 1
+
+
 def pytest_collection_finish() -> None:
     """Let searches for garbage leave out what is imported, and be rare: they take a twentieth of a run."""
     gc.freeze()
-    gc.set_threshold(100_000, 20)
+    gc.set_threshold(200_000, 20, 1000)
 
 
 def is_slow(path: Path) -> bool:

@@ -119,6 +119,7 @@ DOORS = {
 }  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("door", DOORS)
 def test_names_at_every_door(door):
     ask = DOORS[door]

@@ -51,6 +51,7 @@ FORMS = [".csv", ".xlsx", ".json"]
 
 
 # each plan in each form of answers, and each form with two ways to hide
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("plan", "suffix", "hidden"),
     [(SHOWN[i], FORMS[j], HIDDEN[(i + j) % 3]) for i in range(2) for j in range(3)],
@@ -353,6 +354,7 @@ def test_drawn_clusters_are_labelled_blind_as_well(tmp_path):
     pd.testing.assert_frame_equal(*found)
 
 
+@pytest.mark.slow
 def test_the_shell_draws_blind_with_controls_and_tells_who_was_lazy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PRED.rename_axis("record").rename("cluster").to_csv("p.csv")

@@ -255,6 +255,7 @@ def fill_more():
     write("e.csv", l=i[:-1], r=i[1:], score=(i[1:] // 4 == i[:-1] // 4) + 0.1 * rng.integers(0, 9, 1199))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("more", ["", "--by part --attributes p.csv:record", "--annotator-errors missed=.1"])
 @pytest.mark.parametrize("call", ["estimate p.csv", "compare p.csv q.csv", "impact p.csv"])
 def test_tables_and_sentences_have_the_interval_that_is_asked_for(folder, monkeypatch, call, more):
@@ -698,6 +699,7 @@ def framed(folder):
 FRAMES = ("old.csv", "ids.csv")
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("scanned", ["", "--memory-limit 1GB"])
 @pytest.mark.parametrize("frame", FRAMES)
 def test_the_frame_of_older_labels(framed, frame, scanned):
@@ -715,6 +717,7 @@ def test_the_frame_of_older_labels(framed, frame, scanned):
     assert "records outside the frame" in plan.stderr
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("scanned", ["", "--memory-limit 1GB"])
 def test_comparison_inside_the_frame(framed, scanned):
     other = pd.Series(np.where(np.arange(len(PRED)) % 7 > 0, PRED, 3), PRED.index)
@@ -790,6 +793,7 @@ def links(prediction):
     return pd.concat([found, found.assign(l=found.r)]).sample(frac=1, random_state=1)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["e.csv", "e.parquet"])
 def test_edges_give_the_estimates_of_their_components(folder, name):
     edges = links(PRED).assign(p=0.9)

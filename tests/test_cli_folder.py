@@ -94,6 +94,7 @@ def test_an_estimate_from_the_folder_needs_no_option(files, design):
     assert {row["design"] for row in planned} >= own and (len(own) > 1 or len(planned) == 1)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("design", ["given-chances", "stratified"])
 def test_records_that_annotators_have_added_have_values_too(tmp_path, monkeypatch, design):
     """They are in the file of values, which the folder remembers."""
@@ -194,6 +195,7 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
         assert remedies.DRAWN_FROM.value in refused(*command)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("design", ["multipurpose", "uniform-records"])
 def test_a_prediction_with_the_same_sizes_is_noticed(files, design):
     labelled(design=design)
@@ -221,6 +223,7 @@ def test_uniform_records_judge_another_prediction_with_a_note(files):
     assert rows("estimate", "more.csv", "f", "--frame", "p.csv").equals(rows("estimate", "p.csv", "f"))
 
 
+@pytest.mark.slow
 def test_the_uniform_records_of_a_folder_are_taken_by_their_design(files):
     labelled(design="multipurpose")
     asked = ("estimate", "p.csv", "f", "--design", "uniform-records", "-m", "b3-recall")
@@ -345,6 +348,7 @@ def test_the_worst_and_the_best_case_of_undecided_draws_are_those_of_python(file
     assert wanted.sentence() in " ".join(shown.split()) and "of the draws are undecided" in wanted.sentence()
 
 
+@pytest.mark.slow
 def test_answers_with_errors_of_labels_are_those_of_python(files):
     labelled()
     returned = read_labels("f")
@@ -401,6 +405,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow
 def test_refusals_of_errors_of_labels(files):
     labelled()
     for line, said in REFUSALS.items():
@@ -620,6 +625,7 @@ def begun(folder, tasks=12):
     return read_labels(folder)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("design, options", [
     ("uniform-records", "--controls 0.2"),
     ("predicted-links", "--annotators 2"),
@@ -645,6 +651,7 @@ def test_more_draws_keep_every_answer(files, design, options):
     assert {t for numbers in new.dealt.values() for t in numbers} == set(new.tasks["task"])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "options", ["multipurpose --blind --attributes a.csv", "given-chances --values v.csv"]
 )
@@ -662,6 +669,7 @@ def test_more_draws_make_the_folder_of_the_larger_number(files, options):
         assert (files / "f" / name).read_bytes() == (files / "g" / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
     drawn()
     short = read_folder("f")
@@ -699,6 +707,7 @@ def test_designs_without_more_draws_say_so(files, design):
     assert {path.name: path.read_bytes() for path in Path("f").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_folders_that_get_no_more_draws(files):
     drawn("--attributes", "a.csv")
     begun("f")
@@ -749,6 +758,7 @@ def test_a_size_model_needs_the_uniform_draws_of_a_folder(files):
     assert row["method"] == "size-model"
 
 
+@pytest.mark.slow
 def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):
     labelled("--attributes", "a.csv", design="multipurpose")
     page = files / "report.html"

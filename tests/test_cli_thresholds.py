@@ -77,6 +77,7 @@ def draw_folder(plan):
     sheet.assign(same=["y" if x else "n" for x in first == entity]).to_csv(f"{plan}/sheet-A.csv", index=False)
 
 
+@pytest.mark.slow
 def test_folders_of_any_plan_of_records_judge_all_thresholds(files, monkeypatch):
     some = ("--records", "ids.csv", "--at", "2,0", "--metrics", "pairwise-precision,b3-recall", "-f", "csv")
     text = EDGES.astype({"l": str, "r": str})

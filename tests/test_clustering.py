@@ -106,6 +106,7 @@ def drawn(dtype, seed, most):
     return [found[i] for i in rng.permutation(len(found))]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("wanted", ["int8", "uint8", "int32", "int64", "uint64", "Int64", object])
 @pytest.mark.parametrize("records", ["int8", "uint8", "int32", "int64", "uint64", "int64[pyarrow]", object])
 def test_integers_are_found_where_they_are(records, wanted):

@@ -88,6 +88,7 @@ def test_different_coverage_is_said_and_chosen():
 TRUTH = [metric for metric in m.ALL if metric.group is m.definitions.Group.TRUTH]
 
 
+@pytest.mark.every(3)
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("engine", ["closed form", "jackknife", "bootstrap"])
 @pytest.mark.parametrize("metric", TRUTH, ids=str)

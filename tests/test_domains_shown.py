@@ -113,6 +113,7 @@ def test_a_scanned_prediction(files):
     same(shown(*args, *NAMES, prediction=("p3.csv",))[0], wanted)
 
 
+@pytest.mark.slow
 def test_comparisons(files):
     pytest.importorskip("duckdb")
     q = pd.read_csv("q.csv", dtype=str).set_index("record").cluster

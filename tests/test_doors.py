@@ -97,6 +97,7 @@ def with_two_sources(ids):
     return [(id, other) for id in ids] + [(id, own[i % len(own)]) for i, id in enumerate(ids[::2])]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("id", "source"), with_two_sources([*NONES, "00000000-0000-0000-0000-000000000000", -1, -3]), ids=repr
 )
@@ -148,6 +149,7 @@ READ_ALIKE = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("rows", [60, 1500])
 @pytest.mark.parametrize("how", READ_ALIKE)
 def test_every_door_reads_the_same_columns(how, rows, tmp_path):
@@ -217,6 +219,7 @@ def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_
     assert framed.table().equals(eb.measure(table, labels, frame=ids[:75]).table())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("source", SOURCES)
 def test_blanks_at_the_ends_of_clusters_are_told_by_scans_too(source, tmp_path):
     for k, blank in enumerate((" ", "\t", "\u00a0")):
@@ -233,6 +236,7 @@ def test_blanks_at_the_ends_of_clusters_are_told_by_scans_too(source, tmp_path):
             assert scan(padded, LABELS, NAMES).rows == 4
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_makes_such_an_id_ordinary(source, tmp_path):
     """One record alone; "0" beside "1"; the id of one of the cluster's own records, not of another's."""
@@ -257,6 +261,7 @@ ZEROS = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", ["object", "category", "str", "string[pyarrow]"])
 @pytest.mark.parametrize(("sizes", "ordinary"), ZEROS.values(), ids=ZEROS)
 def test_zero_is_an_entity_of_a_sample_unless_it_stands_out(sizes, ordinary, text):

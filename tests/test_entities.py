@@ -84,6 +84,7 @@ def count_by_hand(truth, prediction, drawn, chance, once=False):
     return [min(max(N * end, labelled), N - records + labelled) for end in (x, lower, upper)]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [3, 8, 25, 60])
 @pytest.mark.parametrize("wrong", [0.0, 0.02, 0.3, 1.0])
 def test_counts_of_drawn_records_are_those_of_loops(n, wrong):

@@ -417,6 +417,7 @@ class TestGuards:
         own = judged("mean(span)", attributes=golden, features={"span": ("year", np.ptp)})
         assert own.predicted[0] == 0
 
+    @pytest.mark.every(2)
     @pytest.mark.parametrize(("how", "other"), [
         ("range", "-1"), ("range", None), ("sum", "999999"), ("sum", None), ("distinct", "-1"),
         ("distinct texts", "999999"), ("distinct texts", None),
@@ -565,6 +566,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_a_scan_is_as_in_memory(folder, monkeypatch):
     """Also in parts of ten records, some of which have no cluster."""
     pytest.importorskip("duckdb")
@@ -652,6 +654,7 @@ UNSUITABLE = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", UNSUITABLE)
 def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
     pytest.importorskip("duckdb")

@@ -161,6 +161,7 @@ DOORS = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("door", [*DOORS, *SHARED])
 def test_every_door_has_the_estimates_and_intervals_of_the_front_door(name, door, tmp_path):

@@ -500,6 +500,7 @@ def test_remedies_are_followed(place, tmp_path, monkeypatch):
         )
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("place", DOORS)
 def test_remedies_of_other_doors_are_followed(place, inputs, tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(inputs, tmp_path, dirs_exist_ok=True))

@@ -59,6 +59,7 @@ def folder(original, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("command", [*COMMANDS, pytest.param("estimate --table t", marks=pytest.mark.slow)])
 def test_commands_need_the_folder_alone(folder, command):
     command, *table = command.split()
@@ -83,6 +84,7 @@ CALLS = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("command", CALLS)
 def test_the_folder_knows_the_attributes_that_it_shows(folder, command):
     name, *rest = CALLS[command]
@@ -129,6 +131,7 @@ def test_a_changed_prediction_is_noticed(folder):
     assert "note: own.csv is not the prediction that was drawn from: " in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [pytest.param("uniform-records", marks=pytest.mark.slow), "multipurpose"])
 def test_edges_their_records_and_the_origin_of_other_predictions_are_remembered(folder, design):
     pd.DataFrame({"a": ["r0", "r3"], "b": ["r1", "r4"]}).to_csv("links.csv", index=False)

@@ -180,6 +180,7 @@ def differences(truth, first, second, labelled):
 COMPARED = d.resolve_metrics(["precision", "recall", "b3", "cluster-precision", "cluster-recall"])
 
 
+@pytest.mark.every(4)
 @pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("seed", range(40))
 def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):

@@ -246,6 +246,7 @@ def test_a_cluster_whose_size_no_cluster_has_is_refused(change):
 
 
 # each name as each kind of file, and each name and each kind in each of the four ways to name the files
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("kind", "name", "way"),
     [
@@ -387,6 +388,7 @@ CELLS = [*"# a b 7 007".split(), " ", "\t", *"; | ' \" , \\".split(), "# ", *"NU
 CELLS += ["2020-01-01", "true", "\n", "\r", "\r\n", *"10:00 & % // -- 漢 $".split(), "\ufeff", "\0x"[1:]]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(30))
 def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
     """Short files, in which few values are seen, of characters that a guess may take for something else."""
@@ -517,6 +519,7 @@ def test_a_file_of_sqlite_is_told(tmp_path):
 UUIDS = {name: f"550e8400-e29b-41d4-a716-44665544000{i}" for i, name in enumerate("abcd")}
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "database", "relation"])
 def test_uuids_are_text(tmp_path, kind, text):
@@ -559,6 +562,7 @@ def test_decimals_without_fraction_are_integers(tmp_path, text):
         scan(fractions, {1: "e"})
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("records", [[1, 2], [2**63, 2], [-1, 2**63], [2**64 + 1, -1]])
 @pytest.mark.parametrize("labels", [[1, 2], [2**63], [-1, 2**63], [2**64 + 1, -1], [10**30]])
 def test_integers_of_any_size(records, labels):

@@ -87,6 +87,7 @@ def test_intervals_are_those_of_the_authors(name, once, anytime):
     assert_allclose(betting(x, anytime=True), anytime, atol=3 / 8000)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("p", [0.03, 0.3, 0.5, 0.8, 0.97])
 def test_every_sequence_of_right_and_wrong_is_covered_with_its_probability(pace, p):
@@ -399,6 +400,7 @@ def repeated(sample, total):
     return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.probability, ids))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("plan", [LinkEnds(), Mixed(0.5)])
 @pytest.mark.parametrize("off", [-0.05, 0.05])
 @pytest.mark.parametrize("rule", [REPEATED, ONCE])

@@ -49,6 +49,7 @@ def both():
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_both_folders_are_one_sample(releases):
     both()
     folder = read_folder("more")

@@ -46,6 +46,7 @@ def draw_from(prediction, options):
     sheet.to_csv("f/sheet-A.csv", index=False)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("of_edges", [False, True])
 def test_a_folder_knows_all_records_of_scored_edges(files, of_edges):  # noqa: F811
     pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
