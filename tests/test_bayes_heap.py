@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-pytest.importorskip("pymc", reason="pymc is not installed")
-
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
@@ -21,10 +19,7 @@ from erbayes.study import populations as sim
 from erbayes.units.settled import Heap
 from erbayes.units.units import KnownTotals
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R, F = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1
 KINDS = ["80 % equal-tailed, 20 % Beta", f"{MIXED} equal-tailed"]
 CAP = 40

@@ -9,8 +9,6 @@ import pytest
 from markupsafe import escape
 from numpy.testing import assert_allclose
 
-pytest.importorskip("pymc", reason="pymc is not installed")
-
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
@@ -26,10 +24,7 @@ from erbayes.engine.named import Fitting
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 
 

@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("pymc", reason="pymc is not installed")
-
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
@@ -16,10 +14,7 @@ from erbayes.analysis.comparison import estimate_jointly
 from erbayes.metrics.columns import ENTITIES, TRUE_LINKS
 from erbayes.study import populations as sim
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 TRUE = sim.population(sim.LogNormal(0.8, 1.0), 8000, np.random.default_rng(3))
 DRAWN = TRUE.sample(80, random_state=4)

@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-pytest.importorskip("pymc", reason="pymc is not installed")
-
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m

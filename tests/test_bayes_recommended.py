@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("pymc", reason="pymc is not installed")
-
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
@@ -25,10 +23,7 @@ from erbayes.engine import Taylor
 from erbayes.report import report
 from erbayes.study.populations import LogNormal, Population, Splits, Zeta, population, simulate
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 AVERAGE = "80 % equal-tailed, 20 % Beta"
 KINDS = {"clusters": [AVERAGE, AVERAGE], "records": [AVERAGE, AVERAGE]}

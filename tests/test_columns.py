@@ -197,7 +197,6 @@ def test_every_table_is_listed():
     assert find_tables() == set(COLUMNS) == set(EXAMPLES), "a new table has an example and its columns above"
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_table_has_the_columns_that_are_listed(name):
     found = EXAMPLES[name]()
@@ -300,7 +299,6 @@ def test_every_other_table_is_listed():
     assert find_other_tables(outside) == set(OTHERS), "a new table has an example and its columns in OTHERS"
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_table_has_the_columns_that_are_listed(name):
     make, listed = OTHERS[name]
@@ -310,7 +308,6 @@ def test_another_table_has_the_columns_that_are_listed(name):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 def test_columns_of_the_size_model():
-    pytest.importorskip("pymc")
     from erbayes import bayes
 
     fit = bayes.fast(sample(), draws=200, rng=1)

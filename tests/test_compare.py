@@ -89,7 +89,6 @@ TRUTH = [metric for metric in m.ALL if metric.group is m.definitions.Group.TRUTH
 
 
 @pytest.mark.every(3)
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("engine", ["closed form", "jackknife", "bootstrap"])
 @pytest.mark.parametrize("metric", TRUTH, ids=str)
 def test_one_truth_has_one_number_whatever_is_predicted(metric, engine):
@@ -109,7 +108,6 @@ def test_one_truth_has_one_number_whatever_is_predicted(metric, engine):
         np.testing.assert_allclose(levels[0], alone)
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_the_number_of_entities_is_that_of_the_prediction_that_knows_it_best():
     true = pd.Series(np.arange(600) // 3)
     poor, other = (true.where(true.index % 4 != part, 9000 + true.index) for part in (0, 1))

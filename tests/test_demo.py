@@ -24,7 +24,6 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """What the demo prints, the file of its picture and the picture."""
-    pytest.importorskip("pymc")
     picture, figures, save = tmp_path_factory.mktemp("demo") / "found.png", [], Figure.savefig
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

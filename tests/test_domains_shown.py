@@ -5,13 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from shell import done, listed, refused
+from shell import done, refused
 from test_cli import DRAWN, LABELS, PRED, folder, write  # noqa: F401
 
 import erbayes as eb
 from erbayes import plots
 from erbayes.analysis.domains import compare_by_domain
-from erbayes.metrics.columns import Links
 from erbayes.report import report
 
 SIDES = ["north" if i % 3 else "south" for i in range(len(PRED))]
@@ -57,25 +56,8 @@ def test_a_table_of_attributes_and_a_column_of_the_prediction(files):
     same(shown("--by", "region", *NAMES, prediction=("p3.csv",))[0], wanted)
 
 
-ACROSS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
-
-
-def test_links_across_sources(files):
-    pytest.importorskip("duckdb")
-    own, pred = sample()
-    wanted = eb.by_domain(own, GROUP, ACROSS, prediction=pred, links=Links.ACROSS).table()
-    given = "l.parquet --design uniform-records --drawn drawn.csv --across region".split()
-    for more in ((), SCANNED):
-        same(pd.DataFrame(listed("estimate", "p.csv", *given, "--attributes", "a.csv", *more)), wanted)
-    compared = listed("compare", "q.csv", "p.csv", *given, "--attributes", "a.csv")
-    assert [row["metric"] for row in compared] == ACROSS
-    assert "ask for two results" in refused("estimate", "p.csv", *given, "--by", "region")
-
-
 @pytest.mark.parametrize("scanned", [(), SCANNED])
 def test_records_without_a_value(files, scanned):
-    if scanned:
-        pytest.importorskip("duckdb")
     own, _ = sample()
     labelled = LABELS.index.astype(str)
     outside = GROUP.index[~GROUP.index.isin(labelled)][:2]
@@ -100,7 +82,6 @@ def test_records_without_a_value(files, scanned):
 
 @pytest.mark.slow
 def test_a_scanned_prediction(files):
-    pytest.importorskip("duckdb")
     own, pred = sample()
     pd.read_csv("a.csv", dtype=str).to_parquet("a.parquet")
     pd.read_csv("a.csv", dtype=str).to_csv("a.csv.bz2", index=False)
@@ -115,7 +96,6 @@ def test_a_scanned_prediction(files):
 
 @pytest.mark.slow
 def test_comparisons(files):
-    pytest.importorskip("duckdb")
     q = pd.read_csv("q.csv", dtype=str).set_index("record").cluster
     both, labels = {"q": q, "p": sample()[1].astype(str)}, LABELS.set_axis(LABELS.index.astype(str))
     compared = eb.compare(both, labels, DESIGN, METRICS)
@@ -135,6 +115,7 @@ def test_comparisons(files):
 
 @pytest.mark.parametrize("args, message", [
     (("--attributes", "a.csv"), "--attributes needs --by or --across"),
+    (("--by", "region", "--across", "region", "--attributes", "a.csv"), "ask for two results"),
     (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
     (("--by", "region"), "p.csv has no column 'region'; it has 'record', 'cluster' (--attributes TABLE, if"),
     (("--by", "record", "--attributes", "a.csv"), "a.csv: 'record' is its column of ids: name another one"),

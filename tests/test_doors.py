@@ -212,7 +212,7 @@ def test_attributes_and_frames_that_are_scanned_are_not_joined_by_the_number_of_
     with pytest.raises(eb.DataError, match=said):
         attributes = rows.assign(X=rows.X + 7).rename(columns={"customer": "rec"})
         scan(table, labels, groups=GroupSource(attributes, "country"))
-    older = rows[["X", "customer"]][:75]
+    older = rows[["X", "customer"]][:75].assign(X=range(20, 95))
     with pytest.raises(eb.DataError, match="frame: records are 'X' or 'customer', which both have ids"):
         scan(table, labels, frame=pa.dataset.dataset(pa.table(older)))
     framed = scan(table, labels, frame=pa.dataset.dataset(pa.table(older.assign(X=range(500, 575)))))

@@ -1,7 +1,6 @@
 """The engine that a name of the shell stands for."""
 
 import io
-import warnings
 from typing import get_args
 
 import numpy as np
@@ -45,9 +44,7 @@ def test_a_comparison_takes_an_engine(folder, name):  # noqa: F811
     shown = done(*call, "--engine", name, "--format", "csv")
     found, metric = pd.read_csv(io.StringIO(shown.stdout)), ["pairwise-f1"]
     both = {"p": PRED, "q": PRED.where(np.arange(len(PRED)) % 7 != 0, 3)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eb.Alarm)
-        wanted = eb.compare(both, LABELS, eb.UniformRecords(), metric, engine=name, rng=SEED).table()
+    wanted = eb.compare(both, LABELS, eb.UniformRecords(), metric, engine=name, rng=SEED).table()
     np.testing.assert_allclose(found[["lower", "upper"]], wanted[["lower", "upper"]], rtol=1e-9)
     assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
     assert ("was taken, since" in shown.stderr) is (name == "advised")
@@ -61,9 +58,7 @@ def test_the_advised_engine_of_a_comparison_suits_each_prediction(names, monkeyp
     pairs = pd.Series(np.arange(400) // 2)
     both = {"a": pairs, "b": pairs.where(pairs < 150, 150)}  # of which one has a large cluster without a draw
     given = {name: both[name] for name in names}, pairs[pairs < 60], eb.UniformClusters()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eb.Alarm)
-        advised, wanted = (eb.compare(*given, engine=engine).joint for engine in ("advised", "jackknife"))
+    advised, wanted = (eb.compare(*given, engine=engine).joint for engine in ("advised", "jackknife"))
     assert len(advised.remarks) == 1 and "jackknife was taken" in advised.remarks[0]
     np.testing.assert_array_equal(advised.cov, wanted.cov)
 

@@ -124,7 +124,6 @@ def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
 
 
 def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
-    pytest.importorskip("duckdb")
     labels = {"a": "e", "b": "e"}
     (tmp_path / "x.csv").write_text('r,c\n"a" ,"x" \n"b",x\nc,"y" \n', encoding="utf-8")
     (tmp_path / "clean.csv").write_text("r,c\na,x\nb,x\nc,y\n", encoding="utf-8")

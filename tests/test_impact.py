@@ -1,7 +1,6 @@
 """Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
 
 from contextlib import nullcontext
-from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -423,7 +422,6 @@ class TestGuards:
         ("distinct texts", "999999"), ("distinct texts", None),
     ])  # fmt: skip
     def test_one_record_that_differs_in_its_cluster_shows_another_hand(self, folder, how, other):
-        pytest.importorskip("duckdb")
         best = PREDICTION.astype(str)
         if other is not None:
             best[best.index[best.duplicated(keep="last")][0]] = other
@@ -569,7 +567,6 @@ def folder(tmp_path_factory):
 @pytest.mark.slow
 def test_a_scan_is_as_in_memory(folder, monkeypatch):
     """Also in parts of ten records, some of which have no cluster."""
-    pytest.importorskip("duckdb")
     memory = judged(STATISTICS[:SUMS], attributes=TABLE, features=FEATURES)
     place = {"prediction": folder / "clusters.parquet", "attributes": folder / "orders.parquet"}
     for part in (20_000_000, 10):
@@ -588,7 +585,6 @@ def test_a_scan_is_as_in_memory(folder, monkeypatch):
     ({"by": "country"}, "takes no frame and no by here"),
 ])  # fmt: skip
 def test_what_a_scan_refuses(folder, given, said):
-    pytest.importorskip("duckdb")
     given = {"attributes": folder / "orders.parquet", "features": {"x": ("year", "range")}} | given
     with pytest.raises(eb.DataError, match=said):
         eb.impact(folder / "clusters.parquet", LABELS, BY_RECORDS, **given)
@@ -601,13 +597,6 @@ def here(folder, monkeypatch):
 
 SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--statistic", "count",
          "--statistic", "mean(span)", "--feature", "span=year:range", "--attributes", "orders.csv")  # fmt: skip
-
-
-@pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB"), ("--by", "country")])
-def test_the_shell_prints_the_table_of_python(here, more):
-    found = done("impact", "clusters.csv", *SHELL, *more, "--format", "csv").stdout
-    table = judged(["count", "mean(span)"], by="country" if "--by" in more else None, **GIVEN).table()
-    pd.testing.assert_frame_equal(pd.read_csv(StringIO(found)).set_index("statistic"), table, rtol=1e-9)
 
 
 def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(here):
@@ -657,7 +646,6 @@ UNSUITABLE = {
 @pytest.mark.every(3)
 @pytest.mark.parametrize("kind", UNSUITABLE)
 def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
-    pytest.importorskip("duckdb")
     values, how = UNSUITABLE[kind]
     pd.DataFrame({"record": TABLE["record"], "x": values}).to_parquet(tmp_path / "a.parquet", index=False)
     scanned = (folder / "clusters.parquet", tmp_path / "a.parquet")
@@ -673,7 +661,6 @@ PARTLY = TABLE.assign(wages=(TABLE["year"] % 7 + 1.0).where(COUNT % 2 == 0))
 
 @pytest.mark.parametrize("place", ["memory", "scan", "text"])
 def test_values_that_are_there_are_aggregated_if_that_is_asked_for(folder, tmp_path, place):
-    pytest.importorskip("duckdb")
     # rows of other records are not counted
     table, prediction = pd.concat([PARTLY, PARTLY.tail(9).assign(record=range(-9, 0))]), PREDICTION
     if place != "memory":
@@ -707,7 +694,6 @@ def test_the_shell_says_what_is_aggregated(here, tmp_path):
 
 
 def test_a_column_of_the_matcher_is_recognised_if_some_clusters_lack_it(folder, tmp_path):
-    pytest.importorskip("duckdb")
     code = pd.Series(pd.factorize(PREDICTION)[0].astype(float), PREDICTION.index)
     table = TABLE.assign(golden=code.where(code % 3 > 0).loc[TABLE["record"]].to_numpy())
     table.to_parquet(tmp_path / "a.parquet")

@@ -26,7 +26,6 @@ from erbayes.metrics.tables import Pictured
 from erbayes.study import populations
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 NAMES = tuple("pairwise-precision pairwise-recall pairwise-f1 b3-precision b3-recall cluster-recall".split())
 
 

@@ -59,12 +59,6 @@ def case(name):
     return pred, other, true[true.isin(drawn)], drawn, design
 
 
-def quiet(call, *given, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eb.Alarm)
-        return call(*given, **settings)
-
-
 def sample_of(name):
     pred, _, labels, _, design = case(name)
     return eb.Sample(eb.measure(pred, labels), design)
@@ -73,12 +67,12 @@ def sample_of(name):
 @cache
 def wanted(name, engine="closed form"):
     pred, _, labels, _, design = case(name)
-    return quiet(eb.estimate, pred, labels, design, METRICS, engine=engine, rng=1).table()
+    return eb.estimate(pred, labels, design, METRICS, engine=engine, rng=1).table()
 
 
 def compare(name, **settings):
     pred, other, labels, _, design = case(name)
-    return quiet(eb.compare, {"a": pred, "b": other}, labels, design, METRICS, **settings)
+    return eb.compare({"a": pred, "b": other}, labels, design, METRICS, **settings)
 
 
 def take_level(comparison):
@@ -109,17 +103,17 @@ def ask_shell(name, folder, *more):
 def read_file(name, folder):
     path = write(name, folder)[0]
     _, _, labels, _, design = case(name)
-    return quiet(eb.estimate, path, labels, design, METRICS).table()
+    return eb.estimate(path, labels, design, METRICS).table()
 
 
 def undo_no_errors(name, folder):
     pred, _, labels, _, design = case(name)
 
     def answer(labels, design):
-        return quiet(eb.estimate, pred, labels, design, METRICS)
+        return eb.estimate(pred, labels, design, METRICS)
 
     annotator = Annotator(missed=0.0)
-    found = quiet(eb.with_errors, answer, labels, design, pred, annotator, imputations=2, rng=1)
+    found = eb.with_errors(answer, labels, design, pred, annotator, imputations=2, rng=1)
     return found.both.table()
 
 
@@ -127,24 +121,24 @@ def draw_in_rounds(name, folder):
     pred, _, labels, drawn, design = case(name)
     if name != OF_ENTITIES:
         design = eb.design.Pooled([eb.UniformRecords(drawn[:50]), eb.UniformRecords(drawn[50:])])
-    return quiet(eb.estimate, pred, labels, design, METRICS).table()
+    return eb.estimate(pred, labels, design, METRICS).table()
 
 
 def shuffle(name, folder):
     pred, _, labels, drawn, design = case(name)
     design = design if name == OF_ENTITIES else eb.UniformRecords(drawn[::-1])
-    return quiet(eb.estimate, pred.sample(frac=1, random_state=1), labels[::-1], design, METRICS).table()
+    return eb.estimate(pred.sample(frac=1, random_state=1), labels[::-1], design, METRICS).table()
 
 
 SHARED = {
-    "a sample": lambda at: quiet(eb.estimate, at.sample, metrics=METRICS).table(),
+    "a sample": lambda at: eb.estimate(at.sample, metrics=METRICS).table(),
     "one group of all": lambda at: (
         domains.by_domain(at.sample, pd.Series("all", at.pred.index, name="g"), METRICS, prediction=at.pred)
         .table()
         .set_index("metric")
     ),
     "a level of a comparison": lambda at: take_level(
-        quiet(eb.compare, {"a": at.pred, "b": at.other}, at.typed, at.design, METRICS)
+        eb.compare({"a": at.pred, "b": at.other}, at.typed, at.design, METRICS)
     ),
     "side by side": lambda at: (
         eb.side_by_side(at.sample, METRICS, engines=["closed form"]).table().set_index("metric")
@@ -224,7 +218,7 @@ def test_doors_raise_the_alarms_of_the_front_door(name):
 def test_a_number_of_entities_that_a_second_clustering_does_not_help_is_that_of_all(name):
     """The known number of predicted clusters is a control of its own, and here the better one."""
     pred, other, labels, _, design = case(name)
-    found = quiet(eb.assisted, pred, labels, design, METRICS, by=other)
+    found = eb.assisted(pred, labels, design, METRICS, by=other)
     truth = ["entities", "mean-cluster-size"]
     assert (found.table().loc[truth, "lambda"] == 0).all()
     pd.testing.assert_frame_equal(
@@ -247,7 +241,7 @@ def unresolved(request, tmp_path_factory):
     typed, design = labels.labels, labels.design()
     assert isinstance(design, eb.design.Responding) and design.unresolved > 0
     sample = eb.Sample(eb.measure(pred, typed), design)
-    table = quiet(eb.estimate, pred, typed, design, METRICS).table()
+    table = eb.estimate(pred, typed, design, METRICS).table()
     given = {"path": path, "pred": pred, "typed": typed, "design": design, "sample": sample, "table": table}
     other = pred.mask(np.arange(len(pred)) % 20 == 0, [f"alone {i}" for i in range(len(pred))])
     return SimpleNamespace(**given, other=other)
@@ -260,9 +254,9 @@ def ask_folder(at, *more):
 OF_UNRESOLVED = SHARED | {
     "the folder in the shell": ask_folder,
     "the folder, scanned": lambda at: ask_folder(at, "--memory-limit", "100MB"),
-    "a file": lambda at: quiet(eb.estimate, at.path / "p.csv", at.typed, at.design, METRICS).table(),
-    "another order": lambda at: quiet(
-        eb.estimate, at.pred.sample(frac=1, random_state=1), at.typed[::-1], at.design, METRICS
+    "a file": lambda at: eb.estimate(at.path / "p.csv", at.typed, at.design, METRICS).table(),
+    "another order": lambda at: eb.estimate(
+        at.pred.sample(frac=1, random_state=1), at.typed[::-1], at.design, METRICS
     ).table(),
 }
 
@@ -276,5 +270,5 @@ def test_one_unresolved_draw_has_one_answer_at_every_door(unresolved, door):
 
 
 def test_one_unresolved_draw_leaves_bootstraps_their_estimates(unresolved):
-    boot = quiet(eb.estimate, unresolved.sample, metrics=METRICS, engine="bootstrap", rng=1).table()
+    boot = eb.estimate(unresolved.sample, metrics=METRICS, engine="bootstrap", rng=1).table()
     np.testing.assert_array_equal(boot["estimate"], unresolved.table["estimate"])

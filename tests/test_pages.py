@@ -49,7 +49,6 @@ def test_a_page_prints_what_it_shows(folder, page):
 
 
 @pytest.mark.page
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_pictures_of_allowances_say_what_they_show():
     spec = spec_from_file_location("allowances", ROOT / "docs" / "allowances.py")
     allowances = module_from_spec(spec)

@@ -11,7 +11,7 @@ from erbayes import metrics as m
 from erbayes.engine import naive, taylor
 from erbayes.metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS, Known
 
-pytestmark = [pytest.mark.kernel, pytest.mark.filterwarnings("ignore::erbayes.Alarm")]
+pytestmark = pytest.mark.kernel
 RNG = np.random.default_rng(5)
 N, n = 240, 40
 TRUE = {i: f"e{x}" for i, x in enumerate(RNG.integers(0, 70, N))}

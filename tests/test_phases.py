@@ -355,7 +355,6 @@ def test_draws_in_another_order_are_refused():
 def test_files_are_taken_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
-    pytest.importorskip("duckdb")
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     labels, cheap = (x.set_axis(x.index.astype(str)) for x in (labels, cheap))
     found = eb.two_phase("p.csv", labels, design, PR, cheap=cheap, cheap_design=cheap_design)

@@ -74,7 +74,6 @@ def test_three_more_lines_give_a_sentence_and_a_picture():
 
 @pytest.mark.slow
 def test_the_last_line_sets_three_engines_side_by_side():
-    pytest.importorskip("pymc")
     code, more = block("python")
     names = {}
     run(code, names)
@@ -180,8 +179,6 @@ def test_links_lead_to_a_file_or_to_the_web():
 
 @pytest.mark.parametrize("name", re.findall(r"`(?:eb|erbayes)\.([A-Za-z_.]+)", README))
 def test_names_exist(name):
-    if name.startswith("bayes"):
-        pytest.importorskip("pymc")
     value = eb
     for part in name.split("."):
         if not hasattr(value, part):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from checks import raises
 from shell import done, refused, run
-from test_folder import rewritten
+from test_folder import fill, rewritten
 from test_report import undrawn  # noqa: F401
 
 from erbayes import DataError
@@ -28,10 +28,7 @@ OWN = ("--record", "customer", "--cluster", "found")
 def draw_and_answer(prediction, folder, *options, design="uniform-records"):
     """Draw a folder, and fill in its sheet by the truth."""
     done("draw", prediction, "-d", design, "-n", 30, "--seed", 3, "-o", folder, *options)
-    sheet = pd.read_csv(f"{folder}/sheet-A.csv", dtype=str, keep_default_na=False)
-    drawn = sheet[sheet["role"] == "drawn"].set_index("task")["record"]
-    same = [TRUTH[a] == TRUTH[b] for a, b in zip(sheet["record"], sheet["task"].map(drawn), strict=True)]
-    sheet.assign(same=["y" if x else "n" for x in same]).to_csv(f"{folder}/sheet-A.csv", index=False)
+    fill(read_folder(folder), pd.Series(TRUTH))
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,6 @@ def estimates(answer):
     return np.concatenate([part.estimate for part in find_estimates(answer).values()])
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
     shown, answer = ANSWERS[name]
@@ -94,7 +93,6 @@ def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
     assert "strike out nothing, miss nothing, keep nothing foreign and add nothing" in none.sentence()
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_draws_of_engines_are_joined():
     answer = partial(eb.estimate, OLD, metrics=PR, engine="bootstrap", rng=1)
     found = with_errors(answer, SHEET.labels, DESIGN, OLD, SOME, imputations=4, rng=1)
@@ -248,7 +246,6 @@ def test_a_verdict_that_errors_of_labels_could_change_is_open():
     assert wider.further == (None, 0) and wider.interval.max() == 1
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_nothing_is_certain_where_labels_may_be_wrong():
     """36 of 40 records are labelled, which settles .9 to 1 of precision and .6 to .714 of recall if they are right."""
     pairs = {i: i // 2 for i in range(40)}

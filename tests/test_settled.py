@@ -181,7 +181,6 @@ COMPARED = d.resolve_metrics(["precision", "recall", "b3", "cluster-precision", 
 
 
 @pytest.mark.every(4)
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("seed", range(40))
 def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
     rng = np.random.default_rng(seed)
@@ -200,7 +199,6 @@ def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
             assert least - 1e-12 <= change.min() and change.max() <= most + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 def test_certain_ends_of_a_difference_by_hand():
     second = [0, 0, 0, 1, 1, 2, 2, 2]
     expected = {(0,): ((4 / 35, 18 / 35), (2 / 13, 0.8)), (0, 1): ((4 / 35, 16 / 35), (0.4, 2 / 3))}

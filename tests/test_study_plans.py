@@ -130,7 +130,6 @@ def estimate_from_records(sample, metrics):
     return Taylor()(eb.Sample(units, sample.design), metrics)
 
 
-@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_study_is_a_plain_loop_over_estimate(plan):
     spy = Spy()

@@ -265,7 +265,6 @@ def test_an_engine_whose_variance_is_below_0_stands_beside_others():
 @pytest.mark.filterwarnings("ignore:.*importance weights are unreliable")
 @pytest.mark.parametrize("engine", ["size model", "posterior", "bootstrap"])
 def test_no_label_helps_the_precision_of_a_prediction_without_links(engine):
-    pytest.importorskip("pymc")
     units = eb.measure({i: i for i in range(400)}, {i: i // 3 for i in range(99)})
     sample = eb.Sample(units, eb.UniformClusters())
     found = eb.estimate(sample, metrics=[m.pairwise_precision, m.pairwise_recall], engine=engine, rng=1)

@@ -9,11 +9,13 @@ import pytest
 from shell import done, refused, run
 from test_cli import folder, paired  # noqa: F401
 from test_cli_thresholds import files  # noqa: F401
+from test_folder import fill
 from test_thresholds_curve import EDGES, TRUTH
 from typer.testing import CliRunner
 
 from erbayes.cli import app
 from erbayes.cli.options import ORDER
+from erbayes.labels.folder import read_folder
 
 SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
 
@@ -37,13 +39,7 @@ def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
 def draw_from(prediction, options):
     """Draw a folder, and answer it by the truth."""
     done("draw", prediction, "-d", "uniform-records", "-n", 30, "--seed", 5, *options, "-o", "f")
-    sheet = pd.read_csv("f/sheet-A.csv", dtype=str, keep_default_na=False)
-    home = sheet["task"].map(sheet[sheet["role"] == "drawn"].set_index("task")["record"])
-    entity = {str(record): name for record, name in TRUTH.items()}
-    sheet["same"] = [
-        "y" if entity[r] == entity[h] else "n" for r, h in zip(sheet["record"], home, strict=True)
-    ]
-    sheet.to_csv("f/sheet-A.csv", index=False)
+    fill(read_folder("f"), TRUTH.rename(str))
 
 
 @pytest.mark.every(2)
@@ -90,7 +86,6 @@ def test_help_fits_a_terminal_of_eighty_columns(command, monkeypatch):
 
 def test_a_report_says_that_nobody_may_have_looked(files):  # noqa: F811
     """As the shell does: an annotator who only presses Enter makes every estimate 1."""
-    pytest.importorskip("matplotlib")
     TRUTH.rename("group").rename_axis("key").reset_index().to_csv("own.csv", index=False)
     draw_from("own.csv", ["--cluster", "group"])
     written = done("report", "f")
