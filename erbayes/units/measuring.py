@@ -269,16 +269,16 @@ def measure_predicted(
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
     known, entity = histogram(prediction.sizes, count_cased(prediction.clusters)), labels.codes[position]
-    whole = labels if whole_entities else Clustering(labels.records[position], entity, labels.clusters)
-    at = look_up(prediction.records, whole.records)
-    cluster = np.where(at < 0, -1, prediction.codes[at])
-    entities = assemble(whole, cluster, prediction.sizes, known, missing=Missing.SINGLETON)
+    rows = np.flatnonzero(np.isin(labels.codes, entity)) if whole_entities else position
+    codes, used = pd.factorize(labels.codes[rows])
+    touched = Clustering(labels.records[rows], codes, labels.clusters[used])
+    cluster = np.append(prediction.codes, -1)[look_up(prediction.records, touched.records)]  # -1 if missing
+    entities = assemble(touched, cluster, prediction.sizes, known, missing=Missing.SINGLETON)
     # pieces of predicted clusters are those of entities, with truth and prediction exchanged
     clusters = Clustering(prediction.records[inside], unit_of_record[inside].astype(np.int64), drawn)
     units = assemble(clusters, entity, labels.sizes, known)
     N = units.m if whole_entities else np.full(len(units.n), np.nan)
-    turned = replace(units, N=N, m=units.N, cluster=units.unit, by_entity=False)
-    return replace(turned, frame=facts, entities=entities)
+    return replace(units, N=N, m=units.N, cluster=units.unit, by_entity=False, frame=facts, entities=entities)
 
 
 def need_policy(missing: Missing | str) -> Missing:
