@@ -284,6 +284,7 @@ STAR, TURN = STARS.set_index("record")["cluster"], TURNED.set_index("own")["key"
 ENTITIES, ALL, VIEW = L.tolist(), large.Columns(), large.DatabaseTable("p.duckdb", "v")
 REPEATS = pd.Series(IDS, WORDS)
 SPAN = {"span": ("year", "range")}
+BY_RECORDS, BY_DRAWS = eb.design.ByPredictedSize(eb.columns.RECORDS), eb.UniformRecords(L.tolist())
 SOLE, LINKS = P.where(P.index != L.index[0], "sole"), eb.columns.PREDICTED_LINKS
 LINKED = table(id_l=LEFT[GOOD], id_r=RIGHT[GOOD])
 FROM = {"Labels": SimpleNamespace(design=lambda drawn_from: design_from(drawn_from)), "drawn_from": P}
@@ -398,6 +399,21 @@ DOORS = {
         lambda: estimate(FEWER),
         ["right"],
         scope={"drawn_from": FEWER},
+    ),
+    "units._report_unknown": Door(
+        lambda missing="singleton": eb.estimate(LATER, L, D, "entities", missing=missing),
+        lambda: eb.estimate(LATER, L, D, "entities", missing="omit"),
+        ["right"],
+    ),
+    "records._find_known of missing records": Door(
+        lambda missing="singleton": estimate(LATER, BY_RECORDS, missing=missing),
+        lambda: estimate(LATER, BY_RECORDS, missing="omit"),
+        ["right"],
+    ),
+    "records.make_round": Door(
+        lambda missing="singleton": estimate(LATER, eb.design.Pooled([BY_DRAWS, BY_DRAWS]), missing=missing),
+        lambda: estimate(LATER, eb.design.Pooled([BY_DRAWS, BY_DRAWS]), missing="omit"),
+        ["right"],
     ),
     "draws.need_reached": Door(
         lambda metrics=METRICS: eb.estimate(SOLE, L, eb.design.ByPredictedSize(LINKS), metrics),

@@ -214,7 +214,8 @@ def need_design(sample: Sample) -> SelectedBySize:
     if units.known is None or not units.known.singletons:
         raise NotIdentified(
             "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
-            "without a predicted cluster were kept: use Missing.OMIT"
+            "without a predicted cluster were kept",
+            remedies.LEAVE_OUT,
         )
     return design
 

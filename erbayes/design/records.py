@@ -80,7 +80,7 @@ class UniformRecords(Brief, contract.InOneRound):
 
     def make_round(self, units: Units, draws: int) -> Round:
         if (records := self._find_records(units)) is None:
-            raise NotIdentified("the number of records is not known: use Missing.OMIT")
+            raise NotIdentified("the number of records is not known, as some are missing", remedies.LEAVE_OUT)
         return Round(draws, units.size / records, None if self.population is None else int(records))
 
     def expand(self, units: Units) -> DrawnUnits:
@@ -196,8 +196,8 @@ class ByPredictedSize(Brief, contract.InOneRound):
         known = units.known
         if known is None or not known.singletons:
             raise NotIdentified(
-                "labelled records that are missing in the prediction were kept, but had no chance to be "
-                "drawn from it: use Missing.OMIT"
+                "labelled records that are missing in the prediction were kept, and could not be drawn",
+                remedies.LEAVE_OUT,
             )
         if self.drawn_from is not None and not known.equals(self.drawn_from):
             then, sizes = self.drawn_from, np.union1d(self.drawn_from.size, known.size)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import remedies
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence, member, need
 from .._internal.names import Nearest
@@ -80,7 +81,7 @@ class KnownTotals:
 def _report_unknown(column: Column, treated: str) -> NotIdentified:
     """Return the error for a total that is not known, since the population has records outside."""
     said = f"the total of '{column.name}' is not known: labelled records that are missing in the prediction"
-    return NotIdentified(f"{said} {treated}; Missing.OMIT restricts the population instead")
+    return NotIdentified(f"{said} {treated}", remedies.LEAVE_OUT)
 
 
 @dataclass(frozen=True, eq=False)
