@@ -479,6 +479,18 @@ def test_bad_chances_by_size(probability, bad):
         totals("xy", BySize(probability))
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+def test_weighted_draws_of_an_entity_that_is_gone_count_nothing(absolute):
+    """The others keep their weights, as of four draws."""
+    labels, drawn = {1: "x", 2: "x", 3: "y", 4: "z"}, ["x", "z", "y", "x"]
+    design = eb.WeightedRecords(drawn, [0.2, 0.1, 0.4, 0.3], absolute)
+    units = eb.measure({1: "a", 2: "a", 3: "b"}, labels, missing="omit")
+    found = design.expand(units)
+    assert found.order.tolist() == [0, 1, 0]
+    np.testing.assert_allclose(found.weight, [1 / 1.6, 0, 1 / 1.6, 1 / 2.4], rtol=1e-12)
+    assert found.covariance(found.weight[:, None])[0, 0] == pytest.approx(4 * np.var(found.weight, ddof=1))
+
+
 def test_designs_under_which_size_alone_matters():
     units, size = eb.measure(PRED, TRUE), np.array([1.0, 2.0, 3.0])
     of_size = {n: [e for e in "xyzuv" if list(TRUE.values()).count(e) == n] for n in (1, 2, 3)}

@@ -91,7 +91,7 @@ def test_draws_of_an_entity_that_is_gone_count_nothing(world):
 
     def samples(draw):
         for chance, s in sequences((3, p)):
-            found = draw(s).at(position, None)
+            found = draw(s).at(position)
             assert found.order.tolist() == position[s][s != gone].tolist()
             yield chance, found, 0
 

@@ -187,7 +187,7 @@ REFUSED = {
             ("Arrow", pa.table([["r1"], ["a"], ["b"]], names=["record", "x", "x"])),
         )
     },
-    "records in the index": (lambda: eb.measure(P, L.to_frame("entity")), "the table of the labels needs 2 columns; it has 'entity': if records are its index, reset_index.. makes them a column"),
+    "records in the index": (lambda: eb.measure(P, L.to_frame("entity")), "a table of 'entity' has the index 'r1', 'r2', 'r3', …: reset_index.. makes a column of it"),
     "no column": (lambda: eb.measure(pl.DataFrame(), L), "the table of the prediction needs 2 columns; it has none"),
     # more of designs
     "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),

@@ -224,7 +224,7 @@ class DrawnUnits:
         m[:, live] += root * e
         return m
 
-    def at(self, position: IntArray, unreached: Pieces | None) -> DrawnUnits:
+    def at(self, position: IntArray, unreached: Pieces | None = None) -> DrawnUnits:
         """Return the draws of units at other positions. Those at -1 are gone: drawn, they count nothing."""
         unit, order = position[self.unit], position[self.order]
         of_draws = {"repeats": self.repeats, "stratum": self.stratum, "undecided": self.undecided}

@@ -288,14 +288,15 @@ class WeightedRecords(Brief):
         return cls(labels.clusters[unit], of_unit[unit], summed=True)
 
     def expand(self, units: Units) -> DrawnUnits:
-        unit = contract.unit_of_draws(units, self.units)
+        unit, n = np.full(len(listed := as_index(self.units)), -1), len(listed)
+        unit[~listed.isin(units.omitted)] = contract.unit_of_draws(units, self.units)
         p = contract.real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
-        if len(p) != len(unit):
-            raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
+        if len(p) != n:
+            raise DataError(f"{len(p)} probabilities for {n} drawn records")
         bad = ~((p >= 1 / contract.LARGEST) & (p <= (1 + 1e-12 if self.absolute else contract.LARGEST)))
         refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
-        weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
-        return count_each(unit, weight, absolute=self.absolute)
+        weight = 1 / (n * p * (1.0 if self.summed else units.size[unit]))
+        return count_each(np.arange(n), weight, absolute=self.absolute).at(unit)
 
 
 def _order_by_draws(probability: Any, units: Any) -> Any:
