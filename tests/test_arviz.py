@@ -54,10 +54,9 @@ def checks(fit):
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def many_pictures():
     with plt.rc_context({"figure.max_open_warning": 0}):
         yield
-    plt.close("all")
 
 
 def test_groups_have_the_conventions_of_arviz(fit):

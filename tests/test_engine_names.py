@@ -15,7 +15,7 @@ from erbayes.cli.analyses import SEED
 from erbayes.engine.named import NAMES, EngineName
 from erbayes.metrics.intervals import WALD, Symmetric
 
-DESIGN = eb.UniformRecords()
+SAMPLE = eb.Sample(eb.measure(PRED, LABELS), eb.UniformRecords())
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
 
@@ -28,10 +28,7 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
     shown = done(*CALL, "--engine", name, "--format", "csv")
     found = pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
     assert found["method"] == name
-    sample = eb.Sample(
-        eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
-    )
-    wanted = eb.estimate(sample, metrics=F1, engine=engine, rng=SEED).table(0.95).iloc[0]
+    wanted = eb.estimate(SAMPLE, metrics=F1, engine=engine, rng=SEED).table(0.95).iloc[0]
     for column in ("estimate", "lower", "upper"):
         np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
     assert found["kind"] == wanted["kind"]
@@ -69,8 +66,8 @@ def test_groups_take_an_engine(folder, name):  # noqa: F811
     half.rename_axis("record").to_csv(folder / "a.csv")
     call = (*CALL, "--by", "half", "--attributes", "a.csv", "--engine", name)
     shown = done(*call, "--format", "csv")
-    found, sample = pd.read_csv(io.StringIO(shown.stdout)), eb.Sample(eb.measure(PRED, LABELS), DESIGN)
-    wanted = eb.by_domain(sample, half, ["pairwise-f1"], prediction=PRED, engine=name, rng=SEED).table()
+    found = pd.read_csv(io.StringIO(shown.stdout))
+    wanted = eb.by_domain(SAMPLE, half, ["pairwise-f1"], prediction=PRED, engine=name, rng=SEED).table()
     columns = ["estimate", "n_eff", "lower", "upper"]
     np.testing.assert_allclose(found[columns].astype(float), wanted[columns], rtol=1e-9)
     assert found["kind"].tolist() == wanted["kind"].tolist() and set(found["method"]) == {name}
@@ -99,20 +96,11 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
 
 @pytest.mark.parametrize("kind", ["wald", "symmetric"])
 def test_an_interval_that_is_asked_for_is_given_beside_an_engine(folder, kind):  # noqa: F811
-    def read(*options):
-        shown = done(*CALL, *options, "--format", "csv")
-        return pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
-
-    engine = ("--engine", "jackknife")
-    own, given = read(*engine), read(*engine, "--interval", kind)
-    sample = eb.Sample(
-        eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
-    )
-    fit = engines.Jackknife()(sample, F1)
-    bounds = {"wald": WALD, "symmetric": Symmetric()}[kind]
-    bounds = fit.interval(0.95, bounds)[0]
-    np.testing.assert_allclose(given[["lower", "upper"]].astype(float), bounds, rtol=1e-12)
-    assert own["kind"] != given["kind"]
+    shown = done(*CALL, "--engine", "jackknife", "--interval", kind, "--format", "csv")
+    found, fit = pd.read_csv(io.StringIO(shown.stdout)).iloc[0], engines.Jackknife()(SAMPLE, F1)
+    bounds = fit.interval(0.95, {"wald": WALD, "symmetric": Symmetric()}[kind])[0]
+    np.testing.assert_allclose(found[["lower", "upper"]].astype(float), bounds, rtol=1e-12)
+    assert found["kind"] != fit.table()["kind"].iloc[0]
 
 
 def test_type_checkers_know_the_names_of_engines():

@@ -599,9 +599,7 @@ SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "-
          "--statistic", "mean(span)", "--feature", "span=year:range", "--attributes", "orders.csv")  # fmt: skip
 
 
-def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(here):
-    found = done("impact", "clusters.csv", *SHELL).stdout
-    assert found.startswith("count: the clusters say") and "equivalent_labels" in found
+def test_the_shell_refuses_in_its_words(here):
     assert "(--attributes TABLE)" in refused("impact", "clusters.csv", *SHELL[:-2])
     in_place = ("--memory-limit", "1GB", "--annotator-errors", "missed=.1")
     assert "which does not fit in memory" in refused("impact", "clusters.csv", *SHELL, *in_place)

@@ -7,14 +7,12 @@ import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from shell import done
 
 import erbayes as eb
-from erbayes.cli import app
 from erbayes.datasets import people
 from erbayes.study.populations import Population
 
@@ -66,7 +64,6 @@ def test_three_more_lines_give_a_sentence_and_a_picture():
     sentence, picture, side_by_side = lines(more)
     quoted = sentence.split("  # ")[1].removesuffix(" ...")
     assert run(sentence, names)[0].startswith(quoted) and eval(picture, names).figure.axes
-    plt.close("all")
     call = ast.parse(side_by_side, mode="eval").body
     assert ast.unparse(call.func) == "eb.side_by_side"
     assert isinstance(eval(ast.unparse(call.args[0]), names), eb.Sample)
@@ -127,8 +124,7 @@ def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = people()
     example.write(".")
-    shown = CliRunner().invoke(app, [*commands()[0], "--format", "csv"])
-    assert shown.exit_code == 0, shown.output
+    shown = done(*commands()[0], "--format", "csv")
     printed = pd.read_csv(io.StringIO(shown.stdout), index_col="metric")
     design = eb.UniformRecords(example.drawn)
     found = eb.estimate(example.prediction, example.labels, design, list(printed.index)).table()
@@ -147,7 +143,7 @@ def test_the_way_from_a_prediction_to_an_estimate(tmp_path, monkeypatch):
     pd.DataFrame({"record": truth.index, "name": "Person"}).to_csv("customers.csv", index=False)
     _, draw, labels, estimate = commands()
     assert (draw[0], labels[0], estimate[0]) == ("draw", "labels", "estimate")
-    assert CliRunner().invoke(app, draw).exit_code == 0
+    done(*draw)
     sheet = pd.read_csv("to-label/sheet-A.csv", dtype=str, keep_default_na=False)
     drawn = sheet[sheet["role"] == "drawn"]
     person = dict(zip(drawn["task"], truth[drawn["record"]], strict=True))
@@ -160,9 +156,9 @@ def test_the_way_from_a_prediction_to_an_estimate(tmp_path, monkeypatch):
     ]
     filled = pd.concat([sheet, pd.DataFrame(elsewhere)]).fillna("")
     filled.to_csv("to-label/sheet-A.csv", index=False)
-    shown = CliRunner().invoke(app, labels)
+    shown = done(*labels)
     assert "by 300 of 300 draws" in shown.stdout and "fault" not in shown.stdout
-    shown = CliRunner().invoke(app, [*estimate, "--format", "csv"])
+    shown = done(*estimate, "--format", "csv")
     found = pd.read_csv(io.StringIO(shown.stdout), index_col="metric")
     population = Population(example.prediction, example.truth)
     true = [population.value(name) for name in found.index]
@@ -189,6 +185,6 @@ def test_names_exist(name):
 def test_designs_of_the_table_exist():
     rows = re.findall(r"^\| [^|]*drawn[^|]*\| `(\w+)[(.][^|]*\| (?:`([\w-]+)`)? ?\|$", README, re.M)
     assert len(rows) == 7
-    options = CliRunner().invoke(app, ["estimate", "--help"]).stdout
+    options = done("estimate", "--help").stdout
     for design, option in rows:
         assert hasattr(eb, design) and option in options

@@ -17,8 +17,6 @@ from erbayes.cli import app
 from erbayes.cli.options import ORDER
 from erbayes.labels.folder import read_folder
 
-SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
-
 
 def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     told = refused("draw", "p.csv", "-n5")
@@ -27,13 +25,6 @@ def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     assert "Missing: PREDICTION, --n, --seed" in refused("draw")
     # a wrong value is told even if another option is missing
     assert "'uniform' is not one of 'multipurpose'" in refused("draw", "p.csv", "-d", "uniform")
-
-
-def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
-    plan = ("plan", "p.csv", "l.parquet", "--half-width", "0.1", "-d", *SEEN)
-    assert "note: cost counts records to label" in run(*plan).stderr
-    for own in ("--per-unit", "--per-record"):
-        assert "note: cost" not in run(*plan, own, "4").stderr
 
 
 def draw_from(prediction, options):
