@@ -233,6 +233,20 @@ class TestEngine:
         table = engine.side_by_side({"e": one(SAMPLE, asked_of(one), 1)}, asked_of(one)).table()
         assert table["metric"].tolist() == [metric.name for metric in asked_of(one)]
 
+    @pytest.mark.parametrize("entities", ["x", "xy"])
+    def test_a_census_of_one_unit_or_two_has_no_error(self, one, entities):
+        true = {r: e for r, e in zip(range(5), "xxxyy", strict=True) if e in entities}
+        pred = dict(zip(true, "aabbc", strict=False))
+        if isinstance(one, eb.auxiliary.Assisted):
+            one = eb.auxiliary.Assisted(eb.auxiliary.Second.of(pred, true, by=true))
+        if isinstance(one, engine.BoundedMeans):
+            return  # which is of draws with replacement
+        found = one(eb.Sample(eb.measure(pred, true), eb.UniformClusters(len(entities))), PR, 1)
+        wanted = [1.0, 1 / 3] if entities == "x" else [0.5, 0.25]
+        np.testing.assert_allclose(found.estimate, wanted)
+        if not isinstance(one, engine.Naive):  # which has no interval
+            np.testing.assert_allclose(found.interval(), np.transpose([wanted, wanted]))
+
     def test_compares_or_is_refused(self, one):
         both = {"a": PREDICTION, "b": TRUTH}
         if hasattr(one, "paired"):

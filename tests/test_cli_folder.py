@@ -282,7 +282,9 @@ def test_labels_shows_what_came_back_and_writes_it(files):
     assert list(listed) == ["where", "annotator", "task", "record", "fault"]
     assert len(listed) == len(read_labels("f").problems)
     message = refused("estimate", "p.csv", "f")
-    assert "times:" in message and "all at once by Labels.disputed() (--decide)" in message
+    assert (
+        "times:" in message and "all at once by Labels.disputed() (erbayes labels FOLDER --decide)" in message
+    )
     assert run("labels", "f", "--output", "l.csv").exit_code == 2 and not (files / "l.csv").exists()
     assert "it is there already" in run("labels", "f", "--decide").stderr
     for path in (files / "f").glob("sheet-decided*"):

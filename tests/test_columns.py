@@ -114,11 +114,6 @@ def make_groups() -> pd.DataFrame:
     return units.groupings[0].table(units)
 
 
-def make_impact() -> Tabled:
-    labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "z", 6: "z"}
-    return eb.impact({**labels, 3: "b"}, labels, eb.UniformClusters(population=3), ["count", "mean(size)"])
-
-
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "Against": lambda: two_estimators().against("default"),
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
@@ -129,7 +124,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Curve": make_curve,
     "Estimates": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
-    "Impact": make_impact,
+    "Impact": lambda: eb.impact(
+        PREDICTION, dict([*LABELS.items()][:150]), eb.UniformRecords(), ["count", "mean(size)"]
+    ),
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "Sample": lambda: sample(),
@@ -202,6 +199,20 @@ def test_a_table_has_the_columns_that_are_listed(name):
     found = EXAMPLES[name]()
     assert type(found).__name__ == name
     assert " ".join(map(str, found.table().columns)) == COLUMNS[name]
+    honours_settings(found)
+
+
+SETTINGS = {"level": 0.5, "kind": eb.intervals.Symmetric(), "settled": True, "errors": True}
+
+
+def honours_settings(found: Any) -> None:
+    """Each setting of a table changes it."""
+    for method in ("table", "levels", "differences", "against_rest", "best"):
+        work = getattr(found, method, None)
+        taken = inspect.signature(work).parameters if inspect.ismethod(work) else {}
+        for setting in SETTINGS if "settings" in taken else SETTINGS.keys() & {*taken}:
+            changed = work(**{setting: SETTINGS[setting]})
+            assert not changed.equals(work()), f"{type(found).__name__}.{method}({setting})"
 
 
 OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
@@ -311,6 +322,7 @@ def test_columns_of_the_size_model():
     from erbayes import bayes
 
     fit = bayes.fast(sample(), draws=200, rng=1)
+    honours_settings(fit)
     draws = fit.apply(m.pairwise_recall)
     more = "closed_lower closed_upper prior_shift prior_shift_error posterior_lower posterior_upper"
     tables = {

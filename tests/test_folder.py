@@ -600,6 +600,7 @@ def but(task, **changes):
 
 CASES = {
     "a blank row": (dict(answers=but(1, x1="")), [(1, "x1", Fault.BLANK)], {1: State.INCOMPLETE}),
+    "a row of blanks": (dict(more=[(1, " ", " ", " ", " ")]), [], {}),
     "a task that is not done": (dict(answers=but(1, a1="")), [(1, "a1", Fault.BLANK)], {1: State.INCOMPLETE}),
     "a blank task": (dict(answers={1: GOOD[1], 2: GOOD[2]}), [(3, "s1", Fault.UNANSWERED)], {3: State.UNANSWERED}),
     "nobody can tell": (dict(answers={1: GOOD[1], 2: GOOD[2]}, doubts=(3,)), [], {3: State.CANNOT_TELL}),
@@ -640,6 +641,16 @@ def test_every_fault_is_listed_with_its_place(small, case):
         with pytest.raises(DataError, match=f"1 times: |2 times: .*{next(iter(faults - HARMLESS)).value}"):
             _ = labels.labels
         assert len(labels.disputed()) or faults == {Fault.UNKNOWN_TASK}
+
+
+@pytest.mark.parametrize("column", ["task", "record", "role", "same", "cannot_tell"])
+def test_cells_with_blanks_at_their_ends_read_as_without(small, column):
+    write(small, "A", {1: GOOD[1], 2: GOOD[2]}, doubts=[3], more=[(1, "q", "", "y", "")])
+    plain, path = read_labels(small, PRED), small.path / "sheet-A.csv"
+    sheet = read_sheet(path)
+    write_sheet(sheet.assign(**{column: " " + sheet[column] + " "}), path, ())
+    for name in ("labels", "problems", "unresolved"):
+        assert getattr(read_labels(small, PRED), name).equals(getattr(plain, name))
 
 
 def test_ids_that_are_no_integers_cannot_be_added(tmp_path):

@@ -1,6 +1,6 @@
 """Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import product
 from pathlib import Path
 
@@ -573,6 +573,25 @@ def test_a_scan_is_as_in_memory(folder, monkeypatch):
         monkeypatch.setattr("erbayes.large.duckdb.PART", part)
         scanned = judged(STATISTICS[:SUMS], features=FEATURES, **place)
         pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["sum", "known-sum", "mean", "range", "distinct", "known-distinct"])
+@pytest.mark.parametrize(
+    "values", [(0.0, 0.0), (np.nan, np.nan), (1.0, np.nan), (-1.0, 1.0), (np.inf, 1.0), (None, None)]
+)
+def test_a_scan_of_degenerate_columns_is_as_in_memory(folder, tmp_path, values, how):
+    pytest.importorskip("duckdb")
+    table = pd.DataFrame({"record": TABLE["record"], "x": [values[i % 2] for i in TABLE.index], "one": 1.0})
+    table.to_parquet(tmp_path / "a.parquet")
+    found = []
+    for prediction, rows in ((PREDICTION, table), (folder / "clusters.parquet", tmp_path / "a.parquet")):
+        asked = ["share(f>0)", "mean(f)", "total(f)", "ratio(f, n)", "ratio(n, f)"]
+        with suppress(eb.DataError):
+            given = {"features": {"f": ("x", how), "n": ("one", "sum")}, "attributes": rows}
+            found.append(judged(asked, prediction, **given).table())
+    assert len(found) != 1, "one refuses what the other takes"
+    if found:
+        pd.testing.assert_frame_equal(*found, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("given", "said"), [

@@ -159,6 +159,7 @@ OTHER_CALLS = {
     ("report", "replace"): f"{TAKEN} -o there.html",
     ("check", "once"): f"{TAKEN} --min cluster-recall=.2",
     ("clusters", "blank"): "blank.csv",
+    ("draw", "more"): "drawn",
     ("draw", "overlap"): "p.csv -n 5 --seed 1 -o f --annotators 2",
     ("draw", "replace"): "p.csv -n 5 --seed 1 -o drawn",
 }
@@ -249,6 +250,12 @@ def outcome(*call):
         return shown.exit_code, shown.output, read_all()
 
 
+def kinds(found):
+    """The exit status of an outcome, and how its files begin."""
+    status, _, made = found
+    return [status, *(content[:8] for content in made.values())]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "one"), list(list_options()))
 def test_an_option_changes_something(command, one, monkeypatch):
@@ -259,6 +266,12 @@ def test_an_option_changes_something(command, one, monkeypatch):
     if short := [n for n in get_args(one.annotation)[1].param_decls if n in call]:
         at = call.index(short[0])  # what a call cannot do without has another value
         rest = call[:at] + call[at + 2 :]
-    after = outcome(*rest, name, *value_of(one))
+    values, ends = value_of(one), getattr(get_args(one.annotation)[1], "ends", None) or ()
+    after = outcome(*rest, name, *values)
+    joined = outcome(*rest, "=".join([name, *map(str, values)]))
+    assert kinds(joined) == kinds(after), f"{name} VALUE is not {name}=VALUE"
+    for end in filter(None, ends):
+        low, high = (kinds(outcome(*rest, name, f"X.{word}")) for word in (end, end.upper()))
+        assert low == high and low[0] == 0, f"{name} X.{end.upper()}"
     changed = "erbayes {} says the same with {}: read the option, or say in OTHER_CALLS where it matters"
     assert after != outcome(*call), changed.format(" ".join(call), name)

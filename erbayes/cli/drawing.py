@@ -305,7 +305,7 @@ def _draw_tasks(
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
         if older is not None:
-            older.drawn.refuse_another(prediction)
+            older.drawn.refuse_another(prediction, to_judge=False)
         if planned.top_up is not None:
             values = _flag_new(planned.top_up, prediction)
         with saying_alarms() as said:

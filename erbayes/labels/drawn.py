@@ -170,14 +170,14 @@ class RecordDraws(digits.Brief):
         drawn = replace(self, table=table, plan=plans.Records(), n=len(table), members=members)
         return replace(drawn, fingerprint=fingerprint_of(self.known, members))
 
-    def refuse_another(self, prediction: Any) -> None:
+    def refuse_another(self, prediction: Any, *, to_judge: bool = True) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
         fingerprint = self._compute_fingerprint(prediction)
         if fingerprint != self.fingerprint:
             raise errors.DataError(
                 "this is not the prediction that was drawn from: "
                 f"its fingerprint is {fingerprint}, not {self.fingerprint}",
-                *([] if self.of_clusters else [remedies.DRAWN_FROM]),
+                *([remedies.DRAWN_FROM] if to_judge and not self.of_clusters else []),
             )
 
     def is_from(self, prediction: Any) -> bool:

@@ -243,7 +243,7 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
     lost = [id for id in ids if not id.strip() or any("\ud800" <= sign <= "\udfff" for sign in id)]
     if not lost:
         try:
-            (_write_xlsx if path.suffix == ".xlsx" else _write_csv)(shown, path)
+            (_write_xlsx if path.suffix.lower() == ".xlsx" else _write_csv)(shown, path)
         except ValueError:  # control characters, which XML cannot hold
             lost = [id for id in ids if not id.isprintable()]
         else:
@@ -295,7 +295,7 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
 def read_sheet(path: Path) -> pd.DataFrame:
     """Read a sheet as text, "" for blanks, by row of the file from 1; rows without any text are left out."""
     try:
-        lines = list(_read_xlsx_lines(path) if path.suffix == ".xlsx" else _read_csv_lines(path))
+        lines = list(_read_xlsx_lines(path) if path.suffix.lower() == ".xlsx" else _read_csv_lines(path))
     except (OSError, ValueError, KeyError, IndexError, BadZipFile, ParseError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not lines:

@@ -127,8 +127,8 @@ class Labels(Nearest):
             raise DataError(
                 f"{self.folder.path}: {describe_counts(wrong['fault'])}; such as {places}",
                 Remedy(
-                    "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at once "
-                    "by Labels.disputed() (--decide)"
+                    "see Labels.problems (erbayes labels FOLDER); decide them in the sheets, or all at "
+                    "once by Labels.disputed() (erbayes labels FOLDER --decide)"
                 ),
             )
         if not len(self.stars.answers):

@@ -159,7 +159,7 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
             problems.note(Fault.UNREAD, pd.DataFrame({"where": [error.what]}))
             continue
         table = table.assign(file=file.name).reindex(columns=ROWS, fill_value="").astype(object)
-        for column in FILLED:
+        for column in ("task", "role", *FILLED):
             table[column] = [text.strip().lower() for text in table[column]]
         begun = table["task"][(table[[*FILLED]] != "").any(axis=1)]
         tables.append(table[table["task"].isin(begun)])
@@ -193,8 +193,8 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
     known = number.isin(tasks.drawn.index)
     problems.note(Fault.UNKNOWN_TASK, rows[~known].drop_duplicates(KEY).drop(columns="record"))
     rows = rows.assign(task=number)[known]
-    drawn = tasks.drawn[rows["task"]].map(str).to_numpy()
-    other = rows[(rows["role"] == DRAWN) & (rows["record"] != drawn)].drop_duplicates(KEY)
+    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
+    other = rows[(rows["role"] == DRAWN) & (ids != tasks.drawn[rows["task"]].to_numpy())].drop_duplicates(KEY)
     same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
     problems.note(Fault.CHANGED, other[same])
     problems.note(Fault.OTHER_RECORD, other[~same])

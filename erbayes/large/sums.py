@@ -46,7 +46,7 @@ AGGREGATES = {
 }
 """SQL of the aggregates of `erbayes.units.features`."""
 FLOATING = re.compile("float|double|real", re.IGNORECASE)
-NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool", re.IGNORECASE)
+NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool|\"null", re.IGNORECASE)
 """Kinds of columns (`Database.kind`) that are numbers, or may be."""
 LARGEST = 1.7976931348623157e308
 """The largest finite number. Comparisons with it are false of NaN and NULL."""
