@@ -2,27 +2,21 @@
 
 import json
 import re
-from functools import cache
 
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from erbayes.cli import app
 
-
-@cache
-def options():
-    """Options of each command."""
-    return {name: {o for p in c.params for o in p.opts} for name, c in get_command(app).commands.items()}
+COMMANDS = get_command(app).commands
 
 
 def run(*args):
-    """Run a command, whose refusals name options of this very command."""
+    """Run a command, whose refusals name its own options, or others in brackets with their command."""
     shown, given = CliRunner().invoke(app, [str(a) for a in args]), " ".join(map(str, args))
-    if shown.exit_code == 2 and args[0] in options():
-        own = re.sub(r"\(erbayes [^()]*\)", "", shown.stderr)  # without other commands
-        named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", own)}
-        strange = {name for name in named - options()[args[0]] if name not in given}
+    if shown.exit_code == 2 and args[0] in COMMANDS:
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"\(erbayes [^()]*\)", "", shown.stderr))
+        strange = {x for x in named if x not in given} - {o for p in COMMANDS[args[0]].params for o in p.opts}
         assert not strange, f"erbayes {args[0]} has no {strange}: {shown.stderr}"
     return shown
 

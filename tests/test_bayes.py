@@ -1,8 +1,11 @@
 """The Bayesian engine: plain loops, direct simulation, the census, and simulation-based calibration."""
 
+import re
 import warnings
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import oracle
@@ -34,6 +37,7 @@ from erbayes.bayes.model import (
 from erbayes.bayes.programs import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
+from erbayes.engine.named import EngineName
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 from erbayes.units.units import KnownTotals
@@ -66,6 +70,15 @@ def by_records(n, seed, pop=None):
     pop = pop or world()
     drawn = pop.true.iloc[rng(seed).integers(len(pop.true), size=n)].tolist()
     return eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(drawn)]), eb.UniformRecords(draws=drawn))
+
+
+def by_root(n, seed):
+    """Nine of the entities are drawn again."""
+    units = by_records(n, seed).units
+    return eb.Sample(units, BySize(np.sqrt, draws=[*units.ids, *units.ids[:9]]))
+
+
+CHANCE = {clusters: np.ones_like, by_records: np.asarray, by_root: np.sqrt}
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +135,7 @@ def test_counts_on_grids_are_the_sample(draw):
     assert evidence.data["records"] == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
 
 
-@pytest.mark.parametrize("draw", [clusters, by_records])
+@pytest.mark.parametrize("draw", CHANCE)
 def test_mates_are_those_of_single_records(draw):
     """Each record of a drawn entity asks one mate; weights, dispersion and what is left, record by record."""
     sample, pop = draw(80, 3), world()
@@ -131,8 +144,11 @@ def test_mates_are_those_of_single_records(draw):
     labelled = set(true.index[true.isin(sample.units.ids)])
     of_cluster, size = {k: list(r.index) for k, r in pop.pred.groupby(pop.pred)}, true.value_counts()
 
+    drawn = each_draw(sample).units.size[each_draw(sample).expansion.unit].astype(float)
+    total = 4000 * len(drawn) / sum(drawn / CHANCE[draw](drawn))
+
     def missed(s):
-        return (1 - (s if draw is by_records else sample.units.size.mean()) / 4000) ** 80
+        return (1 - CHANCE[draw](float(s)) / total) ** len(drawn)
 
     asked, right = np.zeros((2, len(d["asked"])))
     for r in labelled:
@@ -668,6 +684,22 @@ def test_metrics_that_no_part_produces(fit, metric, column):
     with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use the closed form or the bootstrap"):
         fit.apply([P, metric])
     assert metric not in fit.metrics
+
+
+@pytest.mark.parametrize("asked, blocks", [
+    ([P, m.cluster_recall, R], None), ([m.cluster_recall], None), ([P, R], {i: i // 6 for i in range(9)}),
+])  # fmt: skip
+def test_engines_and_metrics_that_a_refusal_names_are_taken(asked, blocks):
+    prediction, true = {i: i // 3 if i != 8 else 9 for i in range(9)}, {i: i // 3 for i in range(9)}
+    ask = partial(eb.estimate, prediction, true, eb.UniformClusters(), blocks=blocks)
+    with pytest.raises(eb.NotIdentified) as refused:
+        ask(asked, engine="posterior")
+    remedy = re.split("which |: use ", str(refused.value))[1]
+    engines = [name for name in get_args(EngineName) if name in remedy]
+    names = {x.name for x in m.ALL if re.search(rf"(?<![\w-]){x.name}(?![\w-])", remedy)}
+    assert engines and bool(names) is (len(asked) == 3)
+    for metrics, engine in [*product([asked], engines), *[(sorted(names), "posterior")] * bool(names)]:
+        assert len(ask(metrics, engine=engine)) == len(metrics)
 
 
 def test_columns_of_size_alone_are_those_that_no_prediction_changes():

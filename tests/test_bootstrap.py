@@ -127,7 +127,3 @@ def test_refusals():
     with pytest.raises(eb.NotIdentified, match="a single draw has no bootstrap"):
         bootstrap(one, PR, rng=rng())
     assert len(bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=2, rng=rng()).flat) == 2
-    with pytest.raises(
-        eb.DataError, match="replicates of a bootstrap must be a whole number, 2 or more, not 1"
-    ):
-        bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())

@@ -141,7 +141,6 @@ def test_options_of_another_design_are_refused(folder, design, option):
     ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
     ("uniform-clusters --population 0", "Invalid value for '--population'"),
     ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
-    ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
     ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
     ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'; choose two: "),
     ("uniform-clusters --cluster nope --memory-limit 1GB",

@@ -202,17 +202,14 @@ def test_a_table_has_the_columns_that_are_listed(name):
     honours_settings(found)
 
 
-SETTINGS = {"level": 0.5, "kind": eb.intervals.Symmetric(), "settled": True, "errors": True}
-
-
 def honours_settings(found: Any) -> None:
     """Each setting of a table changes it."""
+    settings = {"level": 0.5, "kind": eb.intervals.Symmetric(), "settled": True, "errors": True}
     for method in ("table", "levels", "differences", "against_rest", "best"):
         work = getattr(found, method, None)
         taken = inspect.signature(work).parameters if inspect.ismethod(work) else {}
-        for setting in SETTINGS if "settings" in taken else SETTINGS.keys() & {*taken}:
-            changed = work(**{setting: SETTINGS[setting]})
-            assert not changed.equals(work()), f"{type(found).__name__}.{method}({setting})"
+        for name in settings if "settings" in taken else settings.keys() & {*taken}:
+            assert not work(**{name: settings[name]}).equals(work()), f"{type(found)}.{method}({name}=)"
 
 
 OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {

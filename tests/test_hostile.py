@@ -52,8 +52,6 @@ def plan(design=None, **more):
 
 REFUSED = {
     # metrics
-    "F of beta -1": (lambda: m.pairwise_f(-1), "beta of pairwise_f must be 0 or more and finite, not -1"),
-    "cluster F of beta -1": (lambda: m.cluster_f(-1), "beta of cluster_f must be 0 or more"),
     # design
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
     "None": (lambda: by(None), r"design is missing: give estimate\(prediction, labels, design\)"),
@@ -220,6 +218,7 @@ REFUSED = {
     },
     "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
     # labelling
+    "a class as a prior": (lambda: labelling.Annotator(kept=labelling.Beta), "kept must be 0 or more, or a prior .* not <class"),
     "no annotator": (lambda: labelling.mislabel(L, P, None), "a model of errors is an Annotator, such as .*, not None"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),

@@ -133,12 +133,6 @@ def test_labels_of_kinds():
     assert labels(eb.intervals.WALD) == ["Wald"] * 5
 
 
-@pytest.mark.parametrize("mass", [-1.0, np.nan])
-def test_masses_below_0_are_refused(mass):
-    with pytest.raises(eb.DataError, match="must be 0 or more"):
-        eb.intervals.BetaGamma(mass)
-
-
 # How far entities can move each metric
 def sampled(seed=0, predicted=False):
     rng = np.random.default_rng(seed)

@@ -40,17 +40,6 @@ def test_each_part_of_a_prior_has_a_draw():
     assert (rates["kept"] == 0.25).all() and abs(np.corrcoef(rates["removed"], rates["missed"])[0, 1]) < 0.4
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: Beta(0, 1), "a and b of Beta"),
-    (lambda: Gamma(0, 1), "cases and entities of Gamma"),
-    (lambda: Annotator(kept=-0.1), "kept must be 0 or more"),
-    (lambda: Annotator(kept=Beta), "kept must be 0 or more, or a prior"),
-])  # fmt: skip
-def test_rates_that_cannot_be(make, message):
-    with pytest.raises(eb.DataError, match=message):
-        make()
-
-
 # Errors, there and back
 def world(entities=400, home=4, foreign=3, away=(1, 2), spare=3000):
     """Entities with a home, which has foreign records, and pieces elsewhere; and unlabelled clusters of 3 and of 1."""

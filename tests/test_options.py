@@ -250,12 +250,6 @@ def outcome(*call):
         return shown.exit_code, shown.output, read_all()
 
 
-def kinds(found):
-    """The exit status of an outcome, and how its files begin."""
-    status, _, made = found
-    return [status, *(content[:8] for content in made.values())]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "one"), list(list_options()))
 def test_an_option_changes_something(command, one, monkeypatch):
@@ -266,10 +260,10 @@ def test_an_option_changes_something(command, one, monkeypatch):
     if short := [n for n in get_args(one.annotation)[1].param_decls if n in call]:
         at = call.index(short[0])  # what a call cannot do without has another value
         rest = call[:at] + call[at + 2 :]
+    kinds = lambda found: [found[0], *(content[:8] for content in found[2].values())]  # noqa: E731
     values, ends = value_of(one), getattr(get_args(one.annotation)[1], "ends", None) or ()
     after = outcome(*rest, name, *values)
-    joined = outcome(*rest, "=".join([name, *map(str, values)]))
-    assert kinds(joined) == kinds(after), f"{name} VALUE is not {name}=VALUE"
+    assert kinds(outcome(*rest, "=".join([name, *map(str, values)]))) == kinds(after), f"{name}=VALUE"
     for end in filter(None, ends):
         low, high = (kinds(outcome(*rest, name, f"X.{word}")) for word in (end, end.upper()))
         assert low == high and low[0] == 0, f"{name} X.{end.upper()}"

@@ -1,6 +1,7 @@
 """Two phases: cheap labels of many draws, careful ones of some: all samples, hand formulas, coverage, refusals."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -107,6 +108,17 @@ def _recalls(clusters, prediction, records=None):
     """What each record is worth as a draw: the mean, over its cluster, of the shares in predicted clusters."""
     inside = [prediction[clusters == clusters[r]] for r in (clusters.index if records is None else records)]
     return np.array([np.mean([np.mean(piece == own) for own in piece]) for piece in inside])
+
+
+@pytest.mark.parametrize(("careful", "cheap", "paired"), [
+    ({}, {}, True), ({"records": 5000}, {"records": 5000}, True), ({"records": 5000}, {}, False),
+    ({}, {"records": 5000}, False), ({"repeats": True}, {}, False), ({}, {"repeats": True}, False),
+])  # fmt: skip
+def test_only_draws_of_as_many_records_count_once_by_both_labels(careful, cheap, paired):
+    drawn = ((SAMPLE, careful), (as_drawn(CHEAP, RECORDS), cheap))
+    samples = [eb.Sample(x.units, replace(x.design, **how)) for x, how in drawn]
+    found, each = (two_phases.TwoPhase(b)(a, PR) for a, b in (samples, map(each_draw, samples)))
+    assert np.allclose(found.cov, each.cov, rtol=1e-9, atol=0) is not paired
 
 
 # The estimate

@@ -336,7 +336,6 @@ PILOT = pilots("records", 50, 1)[0]
     (lambda: forecast(PILOT, METRICS, DESIGNS).designs["distinct clusters"].half_widths(K + 1, 0.9),
         f"{K + 1} draws: 2 or more are needed, {K} at most"),
     (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
-    (lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}), "probability must be positive and finite"),
 ])  # fmt: skip
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):

@@ -148,7 +148,6 @@ def test_empty_denominators_are_nan():
     ("share(size)", "compares a feature with a number"),
     ("count(size>=many)", "compares a feature with a number"),
     ("top(size)", "a number of entities, or their share"),
-    ("quantile_share(2)", "between 0 and 1"),
     ("top", "'top'"),
     ("x ~ size", "and functions in Python"),
     (st.gini, "call it"),

@@ -1,6 +1,7 @@
 """Every alarm and refusal with a bar, at both sides of it, by samples made for the purpose. The bars are
 conventions. A test here says which, so that none moves unseen."""
 
+import re
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from repeats import each_draw
 from scipy.optimize import brentq
 
 import erbayes as eb
+from erbayes import labels
 from erbayes import metrics as m
 from erbayes._internal import remedies
 from erbayes.analysis.domains import Settings, by_domain
@@ -167,21 +169,6 @@ def test_what_cancels_in_a_difference_is_rounding(left, rounding):
     assert bool(two.contrast(np.array([1.0, -1.0]), ["x - y"]).sd[0] == 0) is rounding
 
 
-@pytest.mark.parametrize("df", [0, -3, np.nan, -1e-9])
-def test_degrees_of_freedom_of_an_interval_are_above_0(df):
-    assert eb.intervals.Symmetric(df=1e-9).df == 1e-9
-    with pytest.raises(eb.DataError, match="degrees of freedom must be above 0, not"):
-        eb.intervals.Symmetric(df=df)
-
-
-@pytest.mark.parametrize(
-    ("level", "sound"), [(0, False), (1e-9, True), (0.5, True), (1 - 1e-9, True), (1, False), (np.nan, False)]
-)
-def test_levels_lie_strictly_between_0_and_1(level, sound):
-    with refused_unless(sound, "level must lie strictly between 0 and 1"):
-        assert np.isfinite(normal(1.0).interval(level)).all()
-
-
 # Planning
 CUBES = PieceSum("cubes", lambda n, N, m: n * N**2)
 PAIRS = eb.measure({r: r // 2 if r % 3 else r + 100 for r in range(80)}, {r: r // 2 for r in range(40)})
@@ -207,19 +194,6 @@ def test_a_pilot_of_two_draws_gives_a_variance_and_one_does_not():
     assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).designs["d"].df == 1
     with pytest.raises(eb.DataError, match="a pilot of 1 draws gives no variance"):
         forecast(pilot(1), [R], {"d": eb.UniformClusters()})
-
-
-def test_costs_may_be_0_and_not_less():
-    def found(price):
-        sample = eb.Sample(PAIRS, eb.UniformClusters())
-        return forecast(sample, [R], {"d": eb.UniformClusters()}, cost=lambda s: np.full(len(s), price))
-
-    assert found(0.0).designs["d"].cost(9) == 0
-    for price in (-1e-9, np.inf, np.nan):
-        with pytest.raises(eb.DataError, match="costs must be 0 or more and finite; 20 of 20 are not"):
-            found(price)
-    with pytest.raises(eb.DataError, match="1 of 20 are not"):
-        found(np.where(np.arange(20) == 3, -1, 9))
 
 
 def test_a_chance_to_be_found_is_1_at_most():
@@ -256,16 +230,41 @@ def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
             assert Annotator(**{name: share}).draw(2, 1)[name].tolist() == [share, share]
 
 
-def test_parameters_of_rates():
-    Beta(1e-9, 1e9)
-    for make, message in [
-        (lambda: Beta(0, 1), "a and b of Beta must be above 0"),
-        (lambda: Beta(1, 0), "a and b of Beta must be above 0"),
-        (lambda: Beta(np.inf, 1), "a and b of Beta must be above 0"),
-        (lambda: Annotator(added=-1e-9), "added must be 0 or more"),
-    ]:
-        with pytest.raises(eb.DataError, match=message):
-            make()
+# Numbers
+DOMAINS = {
+    r"\b0 or more": ([0.0], [-1e-9]), r"above 0|positive|in \(0, ": ([1e-9], [0.0, np.nan]), "above 1": ([1 + 1e-9], [1.0]),
+    r"finite|inf\)": ([1e9], [np.inf, np.nan]), r"from 0 to 1|in \[0, 1\]": ([0.0, 1.0], [-1e-9, 1 + 1e-9, np.nan]), "whole number, 2": ([2], [1]),
+    "between 0 and 1": ([1e-9, 1 - 1e-9], [0.0, 1.0, np.nan]), r"at most 1|0, 1\]": ([1.0], [1 + 1e-9]), "whole number, 1": ([1], [0, 1.5]),
+}  # fmt: skip
+"""What refusals say of numbers: some just inside, and some just outside."""
+OF_THREE, THREES = {0: 0.2, 1: 0.3, 2: 0.4}, {r: r // 3 for r in range(9)}
+THREE = eb.Sample(eb.measure(THREES, {r: r // 2 for r in range(6)}), eb.UniformClusters())
+NUMBERED = {
+    "mass": eb.intervals.BetaGamma, "df": eb.intervals.Symmetric, "draws": eb.intervals.Anytime, "level": lambda x: normal(1.0).interval(x),
+    "pairwise beta": m.pairwise_f, "cluster beta": m.cluster_f, "p": eb.statistics.quantile_share, "rate": sim.Misattribution,
+    "sigma": lambda x: sim.LogNormal(0.0, x), "exponent": sim.Zeta, "exponent to 9": lambda x: sim.Zeta(x, 9), "missed": lambda x: Annotator(missed=x),
+    "a": lambda x: Beta(x, 1.0), "b": lambda x: Beta(1.0, x), "cases": lambda x: labels.Gamma(x, 1.0), "entities": lambda x: labels.Gamma(1.0, x),
+    "n": lambda x: labels.draw(THREES, n=x, seed=1), "seed": lambda x: labels.draw(THREES, n=1, seed=x), "fewest": lambda x: by_domain(THREE, THREES, R, fewest=x),
+    "controls": lambda x: labels.tasks(labels.draw(THREES, n=4, seed=1), controls=x), "replicates": lambda x: bootstrap(THREE, [R], replicates=x, rng=1),
+    **{name: lambda x, of=of: of.value(pd.DataFrame({"size": [1.0, 2.0], "x": [x, 2.0]}), np.ones(2)) for name, of in {"gini": eb.statistics.gini("x"), "top": eb.statistics.top(1, "x"), "quantile": eb.statistics.quantile_share(0.5, "x")}.items()},
+    "by size": lambda x: eb.design.BySize(lambda s: np.full(len(s), x)).expand(PAIRS), "inclusion": lambda x: eb.design.KnownInclusion(OF_THREE | {0: x}).expand(THREE.units),
+    "squares": lambda x: eb.design.KnownInclusion(OF_THREE, squares=x).expand(THREE.units), "up to a factor": lambda x: eb.WeightedRecords([0, 1, 2], [x, 0.2, 0.3]).expand(THREE.units),
+    "chances": lambda x: eb.WeightedRecords([0, 1, 2], [x, 0.2, 0.3], absolute=True).expand(THREE.units), "odds": lambda x: eb.design.Responding(eb.UniformRecords([0, 1]), [True, False], odds=x),
+    "costs": lambda x: forecast(THREE, [R], {"d": eb.UniformClusters()}, cost=lambda s: np.full(len(s), x)),
+    "threshold": lambda x: labels.machine_labels(pd.DataFrame({"drawn": [1], "record": [2], "probability": [1.0]}), [1], threshold=x),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("what", NUMBERED)
+def test_numbers_at_the_edge_of_what_a_refusal_states(what):
+    with pytest.raises(eb.DataError) as refused:
+        NUMBERED[what](-1.0)
+    said = [ends for words, ends in DOMAINS.items() if re.search(words, str(refused.value))]
+    assert said, str(refused.value)
+    for sound, x in [(not side, x) for ends in said for side in (0, 1) for x in ends[side]]:
+        with refused_unless(sound, r"\w"):
+            NUMBERED[what](x)
 
 
 # Drawing
@@ -314,13 +313,6 @@ def test_draws_that_found_the_distinct_entities():
         eb.DistinctEntities(1).expand(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}))
 
 
-@pytest.mark.parametrize("p, absolute, sound", [(1, True, True), (1 + 1e-9, True, False), (7, False, True)])
-def test_probabilities_of_one_at_most(p, absolute, sound):
-    design = eb.WeightedRecords(list(range(20)), [p] * 20, absolute)
-    with refused_unless(sound, r"probabilities must lie in \(0, 1\]; 20 do not"):
-        assert (design.expand(PAIRS).weight > 0).all()
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"), [({"a": 2, "b": 19}, "hold a single draw"), ({"a": 1, "b": 18}, "more units drawn")]
 )
@@ -350,13 +342,6 @@ def test_the_single_draw_of_a_stratum_of_one_unit_does_not_vary():
     found = bootstrap(certain, [R], replicates=5, rng=np.random.default_rng(1), progress=False)
     m = certain.expansion.multipliers(5, np.random.default_rng(1))
     assert len(found.flat) == 5 and np.ptp(m[:, 0]) == 0 < np.ptp(m[:, 1])
-
-
-# Simulated populations
-@pytest.mark.parametrize(("rate", "sound"), [(0, True), (1, True), (1 + 1e-9, False), (-1e-9, False)])
-def test_rates_of_simulated_errors(rate, sound):
-    with refused_unless(sound, r"must lie in \[0, 1\]"):
-        assert sim.Misattribution(rate).rate == rate
 
 
 # Constants of domains, bets, corrections and stopping

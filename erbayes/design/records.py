@@ -293,8 +293,8 @@ class WeightedRecords(Brief):
         p = contract.real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
         if len(p) != n:
             raise DataError(f"{len(p)} probabilities for {n} drawn records")
-        bad = ~((p >= 1 / contract.LARGEST) & (p <= (1 + 1e-12 if self.absolute else contract.LARGEST)))
-        refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
+        bad = p[~((p >= 1 / contract.LARGEST) & (p <= (1 + 1e-12 if self.absolute else contract.LARGEST)))]
+        refuse_cases(bad, f"probabilities must lie in (0, {'1]' if self.absolute else 'inf)'}; {{n}} do not:")
         weight = 1 / (n * p * (1.0 if self.summed else units.size[unit]))
         return count_each(np.arange(n), weight, absolute=self.absolute).at(unit)
 
