@@ -611,7 +611,7 @@ CASES = {
     "a row is gone": (dict(answers=but(1, x1="gone")), [(1, "x1", Fault.ROW_MISSING)], {1: State.INCOMPLETE}),
     "no such task": (dict(more=[(9, "a1", "drawn", "y", "")]), [("9", "", Fault.UNKNOWN_TASK)], {}),
     "no task": (dict(more=[("", "q", "", "y", "")]), [("", "", Fault.UNKNOWN_TASK)], {}),
-    "a task of another draw": (dict(more=[(2, "zz", "drawn", "y", "")]), [(2, "zz", Fault.OTHER_RECORD), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
+    "a task of another draw": (dict(more=[(2, "zz", "drawn ", "y", "")]), [(2, "zz", Fault.OTHER_RECORD), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
     "another spelling of the record": (dict(more=[(2, "B1 ", "drawn", "y", "")]), [(2, "B1 ", Fault.CHANGED), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
     "a spreadsheet rounded": (dict(more=[(2, "1.00001E+11", "drawn", "y", "")]), [(2, "1.00001E+11", Fault.CHANGED), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
     "a record that is not shown": (dict(more=[(1, "q", "", "", "")]), [(1, "q", Fault.NOT_SHOWN)], {}),
