@@ -23,6 +23,7 @@ MOVED: tuple[tuple[str, ...] | None, ...] = (
     (),
     ("settled",),
     (),
+    ("settled",),
 )
 """Pages whose figures each change moved that moves estimates, intervals or alarms on purpose; None: all.
 

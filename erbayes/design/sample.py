@@ -229,8 +229,8 @@ class Sample(Pictured):
         """Return shares of predicted links, true links and records for which draws cannot speak, (..., 3).
 
         Nobody knows how many true links are in large clusters that no draw touches. If more than a tenth of
-        the predicted links is there and entities were drawn, as large a share of the true links may be, and
-        the share of the records in these clusters. Draws of records reach large entities, so that it is 0.
+        the predicted links is there and units were drawn, as large a share of the true links may be, and the
+        share of the records in these clusters. Draws of records reach large entities, so that it is 0.
         """
         links, records = self.underrepresented_links, self.unreached_share(RECORDS)
         unknown = (links > NOTABLE) & (not draws_records(self.design, self.units))

@@ -146,9 +146,9 @@ def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     # what is out of reach may be all right or all wrong, and an interval of both is as long as its share, or
     # as what labels leave possible
     lengths = {
-        metric.name: min(float(share[metric.averaged]), length) - ROUNDING
+        metric.name: min(float(share[at]), length) - ROUNDING
         for metric, length in zip(fitted.metrics, certain.tolist(), strict=True)
-        if metric.averaged is not None
+        if (at := metric.averaged[fitted.sample.units.by_entity]) >= 0
     }
     return _choose_shorter(intervals, lengths)
 

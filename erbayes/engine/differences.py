@@ -136,7 +136,7 @@ def _measure_unreached(
             # a record's recall changes by no more than its share of such links
             records[at] = float((2 * alone / np.maximum(size - 1, 1)).sum() / known[0].total(u.RECORDS))
     change = common / links[1] - common / links[0] if common else 0.0
-    averaged = np.array([-1 if m.averaged is None else m.averaged for m in first.draws.metrics])
+    averaged = np.array([m.averaged[True] for m in first.draws.metrics])
     of_level = [side.fit.unseen.unreached_share for side in sides]
     # of clusters that no draw touches, since what draws underrepresent is in no clusters that could be named
     limits = [np.minimum(x, share) * (share > NOTABLE) for x, share in zip(of_level, found, strict=True)]

@@ -128,18 +128,19 @@ class Metric:
         raise DataError(f"{self.name} is a metric to ask for, and no function: call erbayes.{asked}")
 
     @cached_property
-    def averaged(self) -> int | None:
+    def averaged(self) -> tuple[int, int]:
         """The place in `AVERAGED` of what this is a share of, alone or with others, also in a domain.
 
-        Of shares of records it is that of B-cubed recall alone. Strangers in a large cluster are entities of
-        their own, which draws reach, so that draws can speak for precision.
+        The first is for samples of predicted clusters, the second for others; -1 stands for none. Of shares
+        of records it is that of B-cubed recall, and of B-cubed precision if predicted clusters were drawn:
+        strangers in a large cluster are entities of their own, which other draws reach.
         """
-        if not self.is_share:
-            return None
-        sizes = [u.whole_column(c) for c, _ in self.size]
-        counted = [u.whole_column(c) for c in self.columns if not isinstance(c, u.Known)]
-        links = [at for at, column in enumerate(AVERAGED[:2]) if any(column == size for size in sizes)]
-        return links[0] if links else 2 if any(column == u.B3_RECALL for column in counted) else None
+        sizes = [u.whole_column(c) for c, _ in self.size] if self.is_share else []
+        counted = [u.whole_column(c) for c in self.columns if self.is_share and not isinstance(c, u.Known)]
+        if links := [at for at, column in enumerate(AVERAGED[:2]) if any(column == size for size in sizes)]:
+            return links[0], links[0]
+        precision, recall = (any(c == one for c in counted) for one in (u.B3_PRECISION, u.B3_RECALL))
+        return 2 if precision or recall else -1, 2 if recall else -1
 
     @cached_property
     def depends_on_true_size(self) -> bool:

@@ -146,7 +146,7 @@ class Totals(Nearest):
         if not self.unreached_share.any():
             return np.zeros(1)
         share = np.pad(self.unreached_share, [(0, 0)] * (self.unreached_share.ndim - 1) + [(0, 1)])
-        return share[..., [-1 if metric.averaged is None else metric.averaged for metric in metrics]]
+        return share[..., [metric.averaged[self.by_entity] for metric in metrics]]
 
     def _find_extremes(
         self, metrics: Sequence[Metric], mean: FloatArray, J: FloatArray, support: Sequence[Support]
