@@ -12,10 +12,10 @@ COMMANDS = get_command(app).commands
 
 
 def run(*args):
-    """Run a command, whose refusals name its own options, or others in brackets with their command."""
+    """Run a command, whose refusals name its own options, or others after their command."""
     shown, given = CliRunner().invoke(app, [str(a) for a in args]), " ".join(map(str, args))
     if shown.exit_code == 2 and args[0] in COMMANDS:
-        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"\(erbayes [^()]*\)", "", shown.stderr))
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.sub(r"erbayes [^();\n]*", "", shown.stderr))
         strange = {x for x in named if x not in given} - {o for p in COMMANDS[args[0]].params for o in p.opts}
         assert not strange, f"erbayes {args[0]} has no {strange}: {shown.stderr}"
     return shown
