@@ -88,6 +88,10 @@ def test_an_estimate_from_the_folder_needs_no_option(files, design):
     for column in ("estimate", "se", "lower", "upper"):
         assert found[column] == pytest.approx(wanted[column], rel=1e-9)
     assert not len(read_labels("f").problems)
+    if design == "predicted-links":  # the remedy, followed at three doors
+        for call in ("estimate p.csv f", "plan f --half-width 0.2", "check f --min recall=0.5", "impact f"):
+            assert "or ask for pairwise-precision, which such draws tell" in refused(*call.split())
+        assert run("check", "f", "--min", "pairwise-precision=0.1", "--once").exit_code in (0, 1, 3)
     planned = listed("plan", "f", "--half-width", 0.2, "-m", "pairwise-precision")
     own = {design} if design == "predicted-links" else {design, "uniform-records", "uniform-clusters"}
     assert {row["design"] for row in planned} >= own and (len(own) > 1 or len(planned) == 1)

@@ -285,7 +285,6 @@ ENTITIES, ALL, VIEW = L.tolist(), large.Columns(), large.DatabaseTable("p.duckdb
 REPEATS = pd.Series(IDS, WORDS)
 SPAN = {"span": ("year", "range")}
 BY_RECORDS, BY_DRAWS = eb.design.ByPredictedSize(eb.columns.RECORDS), eb.UniformRecords(L.tolist())
-SOLE, LINKS = P.where(P.index != L.index[0], "sole"), eb.columns.PREDICTED_LINKS
 LINKED = table(id_l=LEFT[GOOD], id_r=RIGHT[GOOD])
 FROM = {"Labels": SimpleNamespace(design=lambda drawn_from: design_from(drawn_from)), "drawn_from": P}
 STORED = ReadingOptions(links=LinkOptions())
@@ -413,11 +412,6 @@ DOORS = {
     "records.make_round": Door(
         lambda missing="singleton": estimate(LATER, eb.design.Pooled([BY_DRAWS, BY_DRAWS]), missing=missing),
         lambda: estimate(LATER, eb.design.Pooled([BY_DRAWS, BY_DRAWS]), missing="omit"),
-        ["right"],
-    ),
-    "draws.need_reached": Door(
-        lambda metrics=METRICS: eb.estimate(SOLE, L, eb.design.ByPredictedSize(LINKS), metrics),
-        lambda: eb.estimate(SOLE, L, eb.design.ByPredictedSize(LINKS), "pairwise-precision"),
         ["right"],
     ),
     "contract.unit_of_draws": Door(

@@ -158,7 +158,7 @@ class ByDomain(Pictured):
         """Return alarms of undecided draws, and of each domain that is out of balance, if that is known."""
         sentences = diagnostics.warn_undecided(self.sample)
         known = self.sample.units.grouping(self.settings.variable).predicted is not None
-        if not (known and self._single and self.sample.balance_links):
+        if not (known and self._single) or self.sample.balance_links is None:
             return sentences
         table = self.balance()
         table = table[table["df"] + 1 >= self.settings.fewest]

@@ -316,7 +316,7 @@ class Domains:
         without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
         first, *others = (prediction.records for prediction in predictions.values())
-        # a comparison leaves out records that one lacks, and with them what totals count
+        # a comparison is of common records, whose totals whole files do not tell
         return {} if without or any(len(first.symmetric_difference(one)) for one in others) else predictions
 
     def _note_without_group(self, records: int) -> None:

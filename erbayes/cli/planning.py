@@ -77,7 +77,7 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
         if isinstance(design, eb.design.ByPredictedSize):
             designs[name] = design
-        elif not isinstance(design, eb.design.UniformRecords | eb.design.UniformClusters):
+        elif every and not isinstance(design, eb.design.UniformRecords | eb.design.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     return designs
 

@@ -20,7 +20,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_array
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head
+from .._internal.errors import DataError, NotIdentified, head
 from ..metrics.columns import Column, Pieces
 
 MOST_CLASSES = 500
@@ -146,16 +146,13 @@ class DrawnUnits:
         if self.unreached is None or self.reaches(column):
             return
         sizes = np.unique(self.unreached.m).astype(int)
-        single = sizes.tolist() == [1]
-        where = "predicted singletons" if single else f"clusters of {head(sizes)} records"
-        links = Remedy(
-            "ask for what predicted links tell", 'metrics="pairwise-precision"', "-m pairwise-precision"
-        )
+        where, way = f"clusters of {head(sizes)} records", "pool the draws with uniform records (Pooled)"
+        if sizes.tolist() == [1]:
+            where = "predicted singletons"
+            way += ", or ask for pairwise-precision, which such draws tell"
         raise NotIdentified(
             f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
-            "wholly of these are never drawn",
-            Remedy("pool the draws with uniform records (Pooled)"),
-            *[links] * single,
+            f"wholly of these are never drawn; {way}"
         )
 
     def residuals(self, Z: FloatArray) -> FloatArray:

@@ -363,12 +363,12 @@ def _measure_clusters(returned: Labels, prediction: Any, missing: Missing | str)
     with open_source(prediction) as source:
         drawn.refuse_another(source)
         found = source.look_up(labels.index).set_index("record").reindex(labels.index)
-    predicted = found["cluster"].notna().to_numpy()
+    predicted, whole = found["cluster"].notna().to_numpy(), Clustering.of(labels, "labels")
     if missing is Missing.OMIT and isinstance(prediction, Clustering):
-        refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
+        refuse_unmatched(prediction, whole, ~predicted, missing)
     cluster, _ = pd.factorize(found["cluster"])
     sizes = found.groupby("cluster", sort=False)["size"].first().to_numpy(dtype=np.int64)
-    entities = assemble(Clustering.of(labels, "labels"), cluster, sizes, drawn.known, missing=missing)
+    entities = assemble(whole, cluster, sizes, drawn.known, missing=missing)
     if missing is Missing.OMIT:
         labels = labels[predicted]
     complete = drawn.table["cluster"][~drawn.table.index.isin(returned.lost.index)]

@@ -193,8 +193,9 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
     known = number.isin(tasks.drawn.index)
     problems.note(Fault.UNKNOWN_TASK, rows[~known].drop_duplicates(KEY).drop(columns="record"))
     rows = rows.assign(task=number)[known]
-    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
-    other = rows[(rows["role"] == DRAWN) & (ids != tasks.drawn[rows["task"]].to_numpy())].drop_duplicates(KEY)
+    drawn = rows[rows["role"] == DRAWN]
+    ids = np.array([read_id(text, tasks.records, tasks.integers) for text in drawn["record"]], dtype=object)
+    other = drawn[ids != tasks.drawn[drawn["task"]].to_numpy()].drop_duplicates(KEY)
     same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
     problems.note(Fault.CHANGED, other[same])
     problems.note(Fault.OTHER_RECORD, other[~same])
